@@ -1,0 +1,74 @@
+//! What a worker thread has at hand.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use super::auth::ClientKeys;
+use crate::clock::Clock;
+use crate::config;
+use crate::metrics::Metrics;
+use crate::net::Client;
+use crate::policy::draw::Draw;
+use crate::policy::time::Instant;
+use crate::upstream::Table;
+
+/// What all workers share.
+#[derive(Debug)]
+pub struct Shared {
+    /// What is live; swapped whole.
+    pub table: ArcSwap<Table>,
+    /// All series.
+    pub metrics: Arc<Metrics>,
+    /// The shell's clock.
+    pub clock: Clock,
+    /// What holds for every request.
+    pub server: config::Server,
+    /// Who may send.
+    pub keys: ClientKeys,
+    /// How far the process is in ending.
+    pub drain: watch::Sender<Drain>,
+    /// The Unix second in which the process began.
+    pub started: u64,
+}
+
+/// How far the process is in ending. It only moves forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Drain {
+    /// Serving.
+    No,
+    /// Not ready any more; connections are still accepted.
+    Announced,
+    /// Nothing is accepted; what is open may finish.
+    Closing,
+    /// All is cut.
+    Now,
+}
+
+/// One worker: the shared state and its own upstream connections.
+#[derive(Debug)]
+pub struct Worker {
+    /// What all workers share.
+    pub shared: Arc<Shared>,
+    /// Its own connections: a request never changes its core.
+    pub(super) client: Client,
+}
+
+impl Worker {
+    /// The present instant.
+    pub(super) fn now(&self) -> Instant {
+        self.shared.clock.now()
+    }
+
+    /// A fresh draw.
+    pub(super) fn draw() -> Draw {
+        Draw::new(fastrand::f64())
+    }
+
+    /// Time since the Unix epoch, for ids and dates.
+    pub(super) fn unix_now() -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+}

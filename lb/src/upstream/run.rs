@@ -1,0 +1,123 @@
+//! One request's way through its chain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attempt::{Attempt, Ticket};
+use super::chain::{Chain, Link};
+use crate::metrics::AttemptOutcome;
+use crate::policy::aimd::{Scope, Start};
+use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop};
+use crate::policy::draw::Draw;
+use crate::policy::time::Instant;
+
+/// What of a request the policy wants to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Whether the body says `stream: true`.
+    pub streaming: bool,
+    /// Whether the exempt header is there.
+    pub exempt: bool,
+    /// Whether it may be sent again when no byte of an answer came.
+    pub repeatable: bool,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Send it there.
+    Try(Attempt),
+    /// Nothing is left to try.
+    Stop(Stop),
+}
+
+/// One request's attempts: asks the pure cascade, takes what it chose, and tells it when another was faster.
+#[derive(Debug)]
+pub struct Run {
+    chain: Arc<Chain>,
+    sent: Sent,
+    steered: bool,
+    order: Vec<usize>,
+    cascade: Cascade,
+    standings: Vec<Standing>,
+    previous: Option<Previous>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Previous {
+    link: usize,
+    reason: AttemptOutcome,
+    elapsed: Duration,
+}
+
+impl Run {
+    /// Begins a request: draws its start where it is eligible for its pool's share.
+    pub fn begin(chain: Arc<Chain>, sent: Sent, now: Instant, draw: &mut impl FnMut() -> Draw) -> Self {
+        let steered = chain.links.first().is_some_and(|link| is_eligible(link, sent));
+        let divert = steered && chain.links.first().is_some_and(|link| starts_at_alternate(link, now));
+        let plan = Plan {
+            targets: chain.links.len(),
+            max_attempts: chain.max_attempts,
+            divert,
+            first_pool: chain.first_pool(),
+        };
+        let order = chain.order(draw);
+        Self { cascade: Cascade::new(plan), standings: Vec::with_capacity(order.len()), order, chain, sent, steered, previous: None }
+    }
+
+    /// The next step at `now`.
+    pub fn next(&mut self, now: Instant, draw: &mut impl FnMut() -> Draw) -> Step {
+        loop {
+            self.standings.clear();
+            let standings = self.order.iter().map(|link| self.chain.links[*link].provider.standing(now));
+            self.standings.extend(standings);
+            let (place, fail_open, last) = match self.cascade.next(&self.standings) {
+                cascade::Step::Stop(stop) => return Step::Stop(stop),
+                cascade::Step::Try { target, fail_open, last } => (target, fail_open, last),
+            };
+            let link = self.order[place];
+            let Some(claim) = self.chain.links[link].provider.claim(now, fail_open, draw()) else {
+                self.cascade.not_sent(place);
+                continue;
+            };
+            self.announce(link);
+            let ticket = (self.steered && link == 0).then(|| Ticket::open(&self.chain.links[0].pool, now)).flatten();
+            return Step::Try(Attempt::new(&self.chain, link, claim, self.sent, last, ticket, now));
+        }
+    }
+
+    /// Remembers how the attempt on `link` ended, for the log line of the switch.
+    pub(super) fn ended(&mut self, link: usize, reason: AttemptOutcome, elapsed: Duration) {
+        self.previous = Some(Previous { link, reason, elapsed });
+    }
+
+    /// Attempts begun.
+    pub fn attempts(&self) -> u32 {
+        self.cascade.attempts()
+    }
+
+    fn announce(&mut self, link: usize) {
+        let Some(previous) = self.previous.take() else { return };
+        self.chain.metrics.failovers(previous.reason).inc();
+        tracing::info!(
+            model = %self.chain.name,
+            from = %self.chain.links[previous.link].provider.name,
+            to = %self.chain.links[link].provider.name,
+            reason = previous.reason.as_str(),
+            elapsed_ms = previous.elapsed.as_secs_f64() * 1e3,
+            "failed over"
+        );
+    }
+}
+
+/// Whether a request takes part in the share of `link`'s pool.
+fn is_eligible(link: &Link, sent: Sent) -> bool {
+    let Some(controller) = &link.pool.controller else { return false };
+    let observed = link.model.is_strict() || controller.params().settings().scope == Scope::Streaming;
+    sent.streaming && !sent.exempt && observed
+}
+
+fn starts_at_alternate(link: &Link, now: Instant) -> bool {
+    let controller = link.pool.controller.as_ref();
+    controller.is_some_and(|controller| controller.begin(&link.pool, now) == Start::Alternate)
+}
