@@ -1,3 +1,9 @@
-//! lb
+//! lb: a load balancer for LLM traffic.
+//!
+//! docs/ARCHITECTURE.md has the life of a request and the map of the code; docs/BEHAVIOUR.md has every rule.
 
+pub mod clock;
+pub mod config;
+pub mod metrics;
 pub mod policy;
+pub mod upstream;
