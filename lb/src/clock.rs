@@ -21,7 +21,10 @@ impl Clock {
             .unwrap_or(0)
             .saturating_mul(1_000_000_000)
             .saturating_add(u64::try_from(at.tv_nsec).unwrap_or(0));
-        Self { base: Instant::from_nanos(nanos), origin: tokio::time::Instant::now() }
+        Self {
+            base: Instant::from_nanos(nanos),
+            origin: tokio::time::Instant::now(),
+        }
     }
 
     /// The present instant.

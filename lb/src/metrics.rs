@@ -12,8 +12,6 @@ mod handles;
 
 pub use families::Metrics;
 pub use handles::{
-    AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome, Role,
+    AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome,
+    Role,
 };
-
-#[cfg(test)]
-mod tests;

@@ -221,11 +221,17 @@ impl Metrics {
     pub fn model(&self, name: &str) -> ModelMetrics {
         let outcome = |value: &str| self.requests.with_label_values(&[name, value]);
         ModelMetrics {
-            outcomes: [outcome("cancelled"), outcome("failed"), outcome("ok"), outcome("truncated")],
+            outcomes: [
+                outcome("cancelled"),
+                outcome("failed"),
+                outcome("ok"),
+                outcome("truncated"),
+            ],
             cancellations: self.cancellations.with_label_values(&[name]),
             incomplete: self.incomplete.with_label_values(&[name]),
             inflight: self.inflight.with_label_values(&[name]),
-            failovers: AttemptOutcome::ALL.map(|reason| self.failovers.with_label_values(&[name, reason.as_str()])),
+            failovers: AttemptOutcome::ALL
+                .map(|reason| self.failovers.with_label_values(&[name, reason.as_str()])),
         }
     }
 
@@ -233,7 +239,8 @@ impl Metrics {
     pub fn link(&self, model: &str, pool: &str, provider: &str, role: Role) -> LinkMetrics {
         let labels = &[model, pool, role.as_str()];
         LinkMetrics {
-            attempts: AttemptOutcome::ALL.map(|o| self.attempts.with_label_values(&[model, provider, o.as_str()])),
+            attempts: AttemptOutcome::ALL
+                .map(|o| self.attempts.with_label_values(&[model, provider, o.as_str()])),
             midstream: self.midstream.with_label_values(&[model, provider]),
             first_token: self.first_token.with_label_values(labels),
             first_token_timeouts: self.first_token_timeouts.with_label_values(labels),
@@ -247,7 +254,11 @@ impl Metrics {
         let adjustment = |direction: &str| self.adjustments.with_label_values(&[model, pool, direction]);
         let draw = |start: &str| self.draws.with_label_values(&[model, pool, start]);
         let overload = |status: &u16| {
-            (*status, self.overload_breaches.with_label_values(&[model, pool, status.to_string().as_str()]))
+            (
+                *status,
+                self.overload_breaches
+                    .with_label_values(&[model, pool, status.to_string().as_str()]),
+            )
         };
         PoolMetrics {
             share: self.share.with_label_values(labels),
@@ -270,7 +281,10 @@ impl Metrics {
 
     /// The series of an endpoint; `causes` are all causes an ejection can have.
     pub fn endpoint(&self, provider: &str, endpoint: &str, causes: &[&'static str]) -> EndpointMetrics {
-        let state = |state: &str| self.endpoint_state.with_label_values(&[provider, endpoint, state]);
+        let state = |state: &str| {
+            self.endpoint_state
+                .with_label_values(&[provider, endpoint, state])
+        };
         EndpointMetrics {
             healthy: state("healthy"),
             ejected: state("ejected"),
@@ -278,13 +292,20 @@ impl Metrics {
             in_flight: self.endpoint_in_flight.with_label_values(&[provider, endpoint]),
             ejections: causes
                 .iter()
-                .map(|cause| (*cause, self.ejections.with_label_values(&[provider, endpoint, cause])))
+                .map(|cause| {
+                    (
+                        *cause,
+                        self.ejections.with_label_values(&[provider, endpoint, cause]),
+                    )
+                })
                 .collect(),
         }
     }
 
     /// The series of a provider.
     pub fn provider(&self, provider: &str) -> ProviderMetrics {
-        ProviderMetrics { fail_open_picks: self.fail_open.with_label_values(&[provider]) }
+        ProviderMetrics {
+            fail_open_picks: self.fail_open.with_label_values(&[provider]),
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::run::{Run, Sent};
 use crate::metrics::AttemptOutcome;
 use crate::policy::aimd::{Generation, Outcome};
 use crate::policy::draw::Draw;
-use crate::policy::health::{Transition, Verdict};
+use crate::policy::health::{Ejection, Transition, Verdict};
 use crate::policy::outcome::{self, Ended, Next, Rules};
 use crate::policy::time::Instant;
 
@@ -54,7 +54,14 @@ impl Attempt {
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Self {
-        let hold = Hold { chain: Arc::clone(chain), link, claim, ticket, started: now, reported: false };
+        let hold = Hold {
+            chain: Arc::clone(chain),
+            link,
+            claim,
+            ticket,
+            started: now,
+            reported: false,
+        };
         hold.link().in_flight.fetch_add(1, Ordering::Relaxed);
         hold.link().model.metrics.inflight.inc();
         Self { hold, sent, last }
@@ -83,12 +90,22 @@ impl Attempt {
     /// Since its start, when a first token is too late to wait for: only where another attempt is possible.
     pub fn first_token_deadline(&self) -> Option<Instant> {
         let armed = self.sent.streaming && !self.sent.exempt && !self.last;
-        self.link().timers.first_token.filter(|_| armed).map(|limit| self.hold.started + limit)
+        self.link()
+            .timers
+            .first_token
+            .filter(|_| armed)
+            .map(|limit| self.hold.started + limit)
     }
 
     /// When its response head must be there.
     pub fn read_deadline(&self) -> Option<Instant> {
         self.link().timers.read.map(|limit| self.hold.started + limit)
+    }
+
+    /// The first data frame came, which settles the share's outcome whatever follows. Returns the time it took.
+    pub fn first_data(&mut self, now: Instant) -> Duration {
+        self.hold.first_data(now);
+        now.since(self.hold.started)
     }
 
     /// Reports how it ended: health, share and counters learn what the table says it means to them.
@@ -101,12 +118,15 @@ impl Attempt {
                 on_status: &hold.chain.on_status,
                 realtime_on_status: (!self.sent.exempt).then_some(&hold.chain.realtime_on_status),
                 last: self.last,
-                retryable: self.sent.repeatable,
+                replayable: true,
+                repeatable: self.sent.repeatable,
                 steered: hold.ticket.as_ref().and_then(Ticket::params),
                 another_endpoint_in: provider.another_is_in(&hold.claim.endpoint, now),
+                server_error_before: run.server_error_before,
                 count_backpressure: provider.config.count_backpressure,
             },
         );
+        run.server_error_before |= ended.is_server_error();
         let seen = observed(ended);
         let elapsed = now.since(hold.started);
         hold.link().metrics.attempts(seen).inc();
@@ -154,16 +174,13 @@ impl Tail {
 
     /// The first data frame came after the commit.
     pub fn first_data(&mut self, now: Instant) {
-        let elapsed = now.since(self.hold.started);
-        let budget = self.link().pool.latency_budget();
-        let late = budget.is_some_and(|budget| elapsed > budget);
-        self.hold.close_ticket(now, if late { Outcome::Breach } else { Outcome::Healthy }, None);
+        self.hold.first_data(now);
     }
 
     /// The body ended as its framing promised.
-    pub fn clean_end(self, now: Instant) {
+    pub fn clean_end(self) {
         if let Some(permit) = self.hold.claim.permit {
-            self.hold.claim.endpoint.report_clean_end(now, permit);
+            self.hold.claim.endpoint.report_clean_end(permit);
         }
     }
 
@@ -176,18 +193,24 @@ impl Tail {
         );
     }
 
-    /// The stream failed after the commit, by its connection or by an error event.
-    pub fn failed(&mut self, now: Instant, jitter: Draw) {
-        let hold = &self.hold;
+    /// The stream failed after the commit: its connection broke or stalled, or it carried an error event.
+    pub fn failed(&mut self, now: Instant, ended: &Ended, jitter: Draw) {
+        let hold = &mut self.hold;
+        let judgement = outcome::judge(ended, &hold.rules_after_commit());
+        if let Some(outcome) = judgement.share {
+            hold.close_ticket(now, outcome, status_of(ended));
+        }
+        if judgement.health != Verdict::Failure {
+            return;
+        }
         hold.link().metrics.midstream.inc();
         tracing::warn!(
             model = %hold.chain.name, provider = %hold.claim.provider().name,
-            endpoint = %hold.claim.endpoint.name, "stream failed after its first token"
+            endpoint = %hold.claim.endpoint.name, "stream failed after it was committed"
         );
         let Some(permit) = hold.claim.permit else { return };
-        let room = hold.claim.provider().has_ejection_room(now);
-        let endpoint = &hold.claim.endpoint;
-        if let Some(transition) = endpoint.report_late_failure(now, permit, room, jitter) {
+        let ejection = hold.ejection(now, jitter);
+        if let Some(transition) = hold.claim.endpoint.report_late_failure(now, permit, ejection) {
             hold.announce(&transition);
         }
     }
@@ -209,6 +232,39 @@ impl Hold {
         &self.chain.links[self.link]
     }
 
+    fn first_data(&mut self, now: Instant) {
+        let elapsed = now.since(self.started);
+        if let Some(outcome) = self
+            .ticket
+            .as_ref()
+            .and_then(Ticket::params)
+            .map(|params| params.on_first_data(elapsed))
+        {
+            self.close_ticket(now, outcome, None);
+        }
+    }
+
+    fn ejection(&self, now: Instant, jitter: Draw) -> Ejection {
+        Ejection {
+            allowed: self.claim.provider().has_ejection_room(&self.claim.endpoint, now),
+            jitter,
+        }
+    }
+
+    fn rules_after_commit(&self) -> Rules<'_> {
+        Rules {
+            on_status: &self.chain.on_status,
+            realtime_on_status: None,
+            last: true,
+            replayable: false,
+            repeatable: false,
+            steered: self.ticket.as_ref().and_then(Ticket::params),
+            another_endpoint_in: false,
+            server_error_before: false,
+            count_backpressure: self.claim.provider().config.count_backpressure,
+        }
+    }
+
     fn close_ticket(&mut self, now: Instant, outcome: Outcome, overload: Option<u16>) {
         if let Some(ticket) = self.ticket.take() {
             ticket.close(now, outcome, overload);
@@ -217,7 +273,9 @@ impl Hold {
 
     fn measure(&self, ended: &Ended) {
         match ended {
-            Ended::Committed { first_data: Some(after) } => {
+            Ended::Committed {
+                first_data: Some(after),
+            } => {
                 self.link().metrics.first_token.observe(after.as_secs_f64());
             }
             Ended::FirstTokenTimeout { .. } => self.link().metrics.first_token_timeouts.inc(),
@@ -228,8 +286,8 @@ impl Hold {
     fn report(&mut self, now: Instant, verdict: Verdict, jitter: Draw) {
         self.reported = true;
         let Some(permit) = self.claim.permit else { return };
-        let room = self.claim.provider().has_ejection_room(now);
-        if let Some(transition) = self.claim.endpoint.report(now, permit, verdict, room, jitter) {
+        let ejection = self.ejection(now, jitter);
+        if let Some(transition) = self.claim.endpoint.report(now, permit, verdict, ejection) {
             self.announce(&transition);
         }
     }
@@ -264,7 +322,12 @@ impl Ticket {
     /// Opens an outcome, where the pool has a controller.
     pub(super) fn open(pool: &Arc<Pool>, now: Instant) -> Option<Self> {
         let generation = pool.controller.as_ref()?.attempt();
-        Some(Self { pool: Arc::clone(pool), generation, opened: now, open: true })
+        Some(Self {
+            pool: Arc::clone(pool),
+            generation,
+            opened: now,
+            open: true,
+        })
     }
 
     fn params(&self) -> Option<&crate::policy::aimd::Params> {
@@ -292,7 +355,7 @@ impl Drop for Ticket {
 
 fn status_of(ended: &Ended) -> Option<u16> {
     match ended {
-        Ended::Embedded { code } | Ended::Status { code } => Some(*code),
+        Ended::Embedded { code } | Ended::LateError { code } | Ended::Status { code } => Some(*code),
         _ => None,
     }
 }
@@ -300,6 +363,8 @@ fn status_of(ended: &Ended) -> Option<u16> {
 fn observed(ended: &Ended) -> AttemptOutcome {
     match ended {
         Ended::BadResponse => AttemptOutcome::Protocol,
+        // Both come after the commit, which has counted the attempt already.
+        Ended::Broken | Ended::LateError { .. } => AttemptOutcome::Ok,
         Ended::ClientGone | Ended::Drained | Ended::NotSent => AttemptOutcome::Cancelled,
         Ended::Committed { .. } => AttemptOutcome::Ok,
         Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => AttemptOutcome::Connect,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
-use super::chain::{Chain, Link, Model, Segment, Timers};
+use super::chain::{Chain, Link, Model, Timers};
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
@@ -14,6 +14,7 @@ use super::table::{Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern, Strategy};
 use crate::metrics::{Metrics, Role};
 use crate::policy::aimd::Share;
+use crate::policy::cascade;
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
 
@@ -31,7 +32,9 @@ pub struct Context<'a> {
 
 impl std::fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
     }
 }
 
@@ -39,7 +42,11 @@ impl Table {
     /// Builds a table in which nothing has been learned yet.
     pub fn build(config: &Config, context: &mut Context<'_>) -> Self {
         let providers = providers(config, context);
-        let models: Vec<Built> = config.models.iter().map(|model| Built::new(model, config, &providers, context)).collect();
+        let models: Vec<Built> = config
+            .models
+            .iter()
+            .map(|model| Built::new(model, config, context))
+            .collect();
         let mut table = Self {
             exact: Default::default(),
             families: Vec::new(),
@@ -57,7 +64,9 @@ impl Table {
             let chain = Arc::new(preset_chain(preset, &models, config, &table.providers, context));
             table.insert(Pattern::Exact(&preset.name), chain);
         }
-        table.families.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        table
+            .families
+            .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         table
     }
 
@@ -83,12 +92,14 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
         let endpoints = provider.endpoints.iter().map(|endpoint| {
             id += 1;
             let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
-            Arc::new(Endpoint::new(id - 1, endpoint, provider.health.as_ref(), metrics, context.now))
+            Arc::new(Endpoint::new(id - 1, endpoint, provider.health.as_ref(), metrics))
         });
         built.push(Arc::new(Provider {
             name: name.into(),
             endpoints: endpoints.collect(),
-            credentials: context.keys[index].clone().map(|key| (header_of(provider.auth_header), key)),
+            credentials: context.keys[index]
+                .clone()
+                .map(|key| (header_of(provider.auth_header), key)),
             passthrough_auth: provider.passthrough_auth,
             headers: provider.headers.clone(),
             connect_timeout: provider.timeouts.connect,
@@ -96,7 +107,6 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
             concurrency: provider.concurrency,
             in_flight: AtomicU32::new(0),
             fail_open: provider.fail_open,
-            max_ejection_percent: u32::from(provider.max_ejection_percent),
             metrics: context.metrics.provider(name),
         }));
     }
@@ -129,42 +139,80 @@ struct BuiltPool {
 impl BuiltPool {
     fn new(name: &str, model: &config::Model, targets: &[config::Target], config: &Config) -> Self {
         let enabled = |target: &&config::Target| target.enabled && config.providers[target.provider].enabled;
-        let live: Vec<_> =
-            targets.iter().filter(enabled).map(|target| (target.clone(), Arc::new(AtomicU32::new(0)))).collect();
-        let pool = Pool { model: model.name.as_str().into(), name: name.into(), controller: None };
-        Self { pool: Arc::new(pool), has_preferred: targets.first().is_some_and(|first| enabled(&first)), targets: live }
+        let live: Vec<_> = targets
+            .iter()
+            .filter(enabled)
+            .map(|target| (target.clone(), Arc::new(AtomicU32::new(0))))
+            .collect();
+        let pool = Pool {
+            model: model.name.as_str().into(),
+            name: name.into(),
+            controller: None,
+        };
+        Self {
+            pool: Arc::new(pool),
+            has_preferred: targets.first().is_some_and(|first| enabled(&first)),
+            targets: live,
+        }
     }
 
     /// Gives the pool a controller where it may have one: priority order, a preferred target and an alternate.
     fn steer(mut self, model: &config::Model, context: &mut Context<'_>) -> Self {
         let may = model.strategy == Strategy::Priority && self.has_preferred && self.targets.len() >= 2;
-        let Some(params) = model.fallback.aimd.as_ref().filter(|_| may) else { return self };
-        let metrics = context.metrics.pool(&model.name, &self.pool.name, &params.settings().overload_statuses);
-        let share = Share::new(params.clone(), (context.draw)(), context.now);
+        let Some(params) = model.fallback.aimd.as_ref().filter(|_| may) else {
+            return self;
+        };
+        let metrics =
+            context
+                .metrics
+                .pool(&model.name, &self.pool.name, &params.settings().overload_statuses);
+        let share = Share::new(params.clone(), (context.draw)());
         let controller = Some(Controller::new(share, metrics, context.now));
-        self.pool = Arc::new(Pool { model: self.pool.model.clone(), name: self.pool.name.clone(), controller });
+        self.pool = Arc::new(Pool {
+            model: self.pool.model.clone(),
+            name: self.pool.name.clone(),
+            controller,
+        });
         self
     }
 }
 
 impl Built {
-    fn new(model: &config::Model, config: &Config, _providers: &[Arc<Provider>], context: &mut Context<'_>) -> Self {
-        let named = |pool: &config::NamedPool| BuiltPool::new(pool.name.as_str(), model, &pool.targets, config);
+    fn new(model: &config::Model, config: &Config, context: &mut Context<'_>) -> Self {
+        let named =
+            |pool: &config::NamedPool| BuiltPool::new(pool.name.as_str(), model, &pool.targets, config);
         let metrics = context.metrics.model(&model.name);
         Self {
-            model: Arc::new(Model { config: model.clone(), metrics }),
+            model: Arc::new(Model {
+                config: model.clone(),
+                metrics,
+            }),
             default: BuiltPool::new("default", model, &model.targets, config).steer(model, context),
             named: model.pools.iter().map(named).collect(),
         }
     }
 
     fn pools(&self) -> Vec<Arc<Pool>> {
-        std::iter::once(&self.default).chain(&self.named).map(|built| Arc::clone(&built.pool)).collect()
+        std::iter::once(&self.default)
+            .chain(&self.named)
+            .map(|built| Arc::clone(&built.pool))
+            .collect()
     }
 
     /// The chain that the model's own name leads to, with its continuation pools.
-    fn chain(&self, model: &config::Model, config: &Config, providers: &[Arc<Provider>], context: &Context<'_>) -> Chain {
-        let part = Part { built: self, read: model.read, first_token: model.fallback.first_token_timeout, idle: model.stream_idle_timeout };
+    fn chain(
+        &self,
+        model: &config::Model,
+        config: &Config,
+        providers: &[Arc<Provider>],
+        context: &Context<'_>,
+    ) -> Chain {
+        let part = Part {
+            built: self,
+            read: model.read,
+            first_token: model.fallback.first_token_timeout,
+            idle: model.stream_idle_timeout,
+        };
         let mut chain = assemble(&model.name, &[(&part, &self.default)], providers, context);
         chain.total_deadline = config.failover.total_deadline;
         chain.take_rules(model);
@@ -172,13 +220,19 @@ impl Built {
             let mut named = assemble(&model.name, &[(&part, built)], providers, context);
             named.total_deadline = config.failover.total_deadline;
             named.take_rules(model);
-            chain.named.push((pool.paths.iter().map(|path| path.as_str().into()).collect(), Arc::new(named)));
+            chain.named.push((
+                pool.paths.iter().map(|path| path.as_str().into()).collect(),
+                Arc::new(named),
+            ));
         }
         chain
     }
 
-    fn is_weighted(&self) -> bool {
-        self.model.config.strategy == Strategy::Weighted
+    fn strategy(&self) -> cascade::Strategy {
+        match self.model.config.strategy {
+            Strategy::Priority => cascade::Strategy::Priority,
+            Strategy::Weighted => cascade::Strategy::Weighted,
+        }
     }
 }
 
@@ -193,7 +247,11 @@ impl Chain {
 /// Visits to targets that one request may make.
 fn attempts(fallback: &config::Fallback, targets: usize) -> u32 {
     let all = u32::try_from(targets).unwrap_or(u32::MAX);
-    if fallback.enabled { fallback.max_attempts.unwrap_or(all) } else { 1 }
+    if fallback.enabled {
+        fallback.max_attempts.unwrap_or(all)
+    } else {
+        1
+    }
 }
 
 /// A model's targets under the timers of the model or preset that names them.
@@ -237,12 +295,19 @@ fn assemble(
     context: &Context<'_>,
 ) -> Chain {
     let mut links = Vec::new();
-    let mut segments = Vec::with_capacity(pools.len());
+    let mut sizes = Vec::with_capacity(pools.len());
     for (part, built) in pools {
-        segments.push(Segment { len: built.targets.len(), weighted: part.built.is_weighted() });
+        sizes.push(cascade::Pool {
+            targets: built.targets.len(),
+            strategy: part.built.strategy(),
+        });
         for (place, (target, in_flight)) in built.targets.iter().enumerate() {
             let provider = &providers[target.provider];
-            let role = if place == 0 && built.has_preferred { Role::Preferred } else { Role::Alternate };
+            let role = if place == 0 && built.has_preferred {
+                Role::Preferred
+            } else {
+                Role::Alternate
+            };
             let model = &part.built.model;
             links.push(Link {
                 provider: Arc::clone(provider),
@@ -257,14 +322,16 @@ fn assemble(
                 },
                 weight: target.weight,
                 in_flight: Arc::clone(in_flight),
-                metrics: context.metrics.link(&model.config.name, &built.pool.name, &provider.name, role),
+                metrics: context
+                    .metrics
+                    .link(&model.config.name, &built.pool.name, &provider.name, role),
             });
         }
     }
     Chain {
         name: name.into(),
         links,
-        segments,
+        pools: sizes.into(),
         on_status: Default::default(),
         realtime_on_status: Default::default(),
         max_attempts: 1,

@@ -8,9 +8,10 @@ use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
 use crate::metrics::{LinkMetrics, ModelMetrics, Role};
-use crate::policy::draw::Draw;
+use crate::policy::cascade::{self, Standing};
 use crate::policy::outcome::StatusSet;
-use crate::policy::select::{self, Candidate};
+use crate::policy::select::Candidate;
+use crate::policy::time::Instant;
 
 /// A model's or a preset's cascade. A preset's is its model's targets followed by those of its fallbacks' models.
 #[derive(Debug)]
@@ -19,7 +20,8 @@ pub struct Chain {
     pub name: Box<str>,
     /// All targets, pool after pool.
     pub links: Vec<Link>,
-    pub(super) segments: Vec<Segment>,
+    /// The pools' sizes and strategies, as the cascade wants them.
+    pub(super) pools: Arc<[cascade::Pool]>,
     pub(super) on_status: StatusSet,
     pub(super) realtime_on_status: StatusSet,
     pub(super) max_attempts: u32,
@@ -29,13 +31,6 @@ pub struct Chain {
     pub metrics: ModelMetrics,
     /// Continuation pools by the exact paths that use them.
     pub(super) named: Vec<(Vec<Box<str>>, Arc<Chain>)>,
-}
-
-/// A run of links that belong to one pool.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    pub(super) len: usize,
-    pub(super) weighted: bool,
 }
 
 /// A target in its place: with the timers and the model under which it is tried here.
@@ -88,46 +83,21 @@ impl Chain {
     /// The chain that a request for `path` uses: a continuation pool that names exactly this path, else this one.
     #[must_use]
     pub fn for_path(self: &Arc<Self>, path: &str) -> Arc<Self> {
-        let named = self.named.iter().find(|(paths, _)| paths.iter().any(|known| &**known == path));
+        let named = self
+            .named
+            .iter()
+            .find(|(paths, _)| paths.iter().any(|known| &**known == path));
         Arc::clone(named.map_or(self, |(_, chain)| chain))
-    }
-
-    /// Links of the first model's pool: where the share acts.
-    pub(super) fn first_pool(&self) -> usize {
-        self.segments.first().map_or(0, |segment| segment.len)
-    }
-
-    /// The order in which a request tries the links: as defined, but for weighted pools by load.
-    pub(super) fn order(&self, draw: &mut impl FnMut() -> Draw) -> Vec<usize> {
-        let mut order = Vec::with_capacity(self.links.len());
-        for segment in &self.segments {
-            let start = order.len();
-            let range = start..start + segment.len;
-            if segment.weighted {
-                order.extend(by_load(&self.links[range], draw).into_iter().map(|place| start + place));
-            } else {
-                order.extend(range);
-            }
-        }
-        order
     }
 }
 
-/// Places of `links`, lowest in-flight per weight first; links of weight 0 come last, in definition order, so that
-/// they are reached only when nothing else is left.
-fn by_load(links: &[Link], draw: &mut impl FnMut() -> Draw) -> Vec<usize> {
-    let mut left: Vec<Option<Candidate>> = links
-        .iter()
-        .map(|link| {
-            let in_flight = link.in_flight.load(Ordering::Relaxed);
-            (link.weight > 0).then_some(Candidate { in_flight, weight: link.weight })
-        })
-        .collect();
-    let mut order = Vec::with_capacity(links.len());
-    while let Some(next) = select::least_inflight(&left, draw()) {
-        left[next] = None;
-        order.push(next);
+impl Link {
+    /// How it stands now.
+    pub(super) fn standing(&self, now: Instant) -> Standing {
+        let load = Candidate {
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+            weight: self.weight,
+        };
+        self.provider.standing(now, load)
     }
-    order.extend((0..links.len()).filter(|place| links[*place].weight == 0));
-    order
 }

@@ -5,8 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config;
 use crate::metrics::EndpointMetrics;
-use crate::policy::draw::Draw;
-use crate::policy::health::{Cause, Health, KernelCause, Params, Permit, Standing, State, Transition, Verdict};
+use crate::policy::health::{Cause, Ejection, Health, Params, Permit, Standing, State, Transition, Verdict};
 use crate::policy::time::Instant;
 
 /// An endpoint: where to connect, and whether one should.
@@ -30,7 +29,6 @@ impl Endpoint {
         config: &config::Endpoint,
         health: Option<&Params>,
         metrics: EndpointMetrics,
-        now: Instant,
     ) -> Self {
         metrics.healthy.set(1);
         Self {
@@ -39,14 +37,15 @@ impl Endpoint {
             url: config.url.clone(),
             weight: config.weight,
             in_flight: AtomicU32::new(0),
-            health: health.map(|params| Mutex::new(Health::new(params.clone(), now))),
+            health: health.map(|params| Mutex::new(Health::new(params.clone()))),
             metrics,
         }
     }
 
     /// Where its health stands; an endpoint whose health is off is always in.
     pub fn standing(&self, now: Instant) -> Standing {
-        self.health().map_or(Standing::Healthy, |health| health.standing(now))
+        self.health()
+            .map_or(Standing::Healthy, |health| health.standing(now))
     }
 
     /// Whether a new attempt may be sent to it now.
@@ -64,24 +63,35 @@ impl Endpoint {
 
     /// A permit for an attempt that is sent although the endpoint is out.
     pub(super) fn acquire_fail_open(&self) -> Option<Permit> {
-        self.health().map(|mut health| health.fail_open())
+        self.health().map(|health| health.fail_open())
     }
 
     /// Reports how an attempt under `permit` ended.
-    pub(super) fn report(&self, now: Instant, permit: Permit, verdict: Verdict, room: bool, jitter: Draw) -> Option<Transition> {
-        self.health()?.release(now, permit, verdict, room, jitter)
+    pub(super) fn report(
+        &self,
+        now: Instant,
+        permit: Permit,
+        verdict: Verdict,
+        ejection: Ejection,
+    ) -> Option<Transition> {
+        self.health()?.release(now, permit, verdict, ejection)
     }
 
     /// Reports that the body of a committed attempt ended as it should.
-    pub(super) fn report_clean_end(&self, now: Instant, permit: Permit) {
+    pub(super) fn report_clean_end(&self, permit: Permit) {
         if let Some(mut health) = self.health() {
-            health.clean_end(now, permit);
+            health.clean_end(permit);
         }
     }
 
     /// Reports that a committed attempt failed after all.
-    pub(super) fn report_late_failure(&self, now: Instant, permit: Permit, room: bool, jitter: Draw) -> Option<Transition> {
-        self.health()?.late_failure(now, permit, room, jitter)
+    pub(super) fn report_late_failure(
+        &self,
+        now: Instant,
+        permit: Permit,
+        ejection: Ejection,
+    ) -> Option<Transition> {
+        self.health()?.late_failure(now, permit, ejection)
     }
 
     /// Attempts in flight.
@@ -91,7 +101,9 @@ impl Endpoint {
 
     pub(super) fn health(&self) -> Option<MutexGuard<'_, Health>> {
         // A panic in the machine would have been a bug in one request; its state is still the best there is.
-        self.health.as_ref().map(|health| health.lock().unwrap_or_else(PoisonError::into_inner))
+        self.health
+            .as_ref()
+            .map(|health| health.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sets the state gauges to what `standing` says now.
@@ -137,25 +149,9 @@ pub(super) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Consecutive => "consecutive_failures",
         Cause::HalfOpenFailure => "half_open_failure",
-        Cause::Kernel(KernelCause::Loss) => "kernel_loss",
-        Cause::Kernel(KernelCause::Refused) => "kernel_refused",
-        Cause::Kernel(KernelCause::Reset) => "kernel_reset",
-        Cause::Kernel(KernelCause::Unreachable) => "kernel_unreachable",
-        Cause::Operator => "operator",
-        Cause::Probe => "probe",
         Cause::Ratio => "failure_ratio",
     }
 }
 
 /// All causes an ejection can have, for the series.
-pub(super) const CAUSES: [Cause; 9] = [
-    Cause::Consecutive,
-    Cause::HalfOpenFailure,
-    Cause::Kernel(KernelCause::Loss),
-    Cause::Kernel(KernelCause::Refused),
-    Cause::Kernel(KernelCause::Reset),
-    Cause::Kernel(KernelCause::Unreachable),
-    Cause::Operator,
-    Cause::Probe,
-    Cause::Ratio,
-];
+pub(super) const CAUSES: [Cause; 3] = [Cause::Consecutive, Cause::HalfOpenFailure, Cause::Ratio];

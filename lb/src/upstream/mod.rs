@@ -7,7 +7,11 @@
 //! behind.
 //!
 //! Nothing here knows HTTP bodies or sockets: `proxy` does what a [`Step`] says and reports how it ended.
-#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "the shell reads clocks and draws, not this layer")]
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the shell reads clocks and draws, not this layer"
+)]
 
 mod attempt;
 mod build;
@@ -19,14 +23,12 @@ mod run;
 mod state;
 mod table;
 
-pub use attempt::{Attempt, Tail};
-pub use chain::{Chain, Link, Timers};
+pub use attempt::{Attempt, Settled, Tail};
+pub use build::Context;
+pub use chain::{Chain, Link, Model, Timers};
 pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};
 pub use run::{Run, Sent, Step};
 pub use state::{EndpointState, ModelState, PoolState, ProviderState, State};
 pub use table::{Listed, Table};
-
-#[cfg(test)]
-mod tests;

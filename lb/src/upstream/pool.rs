@@ -1,7 +1,6 @@
 //! A model's targets in order, and the controller that steers where requests to them start.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::metrics::PoolMetrics;
 use crate::policy::aimd::{Change, Counted, Direction, Generation, Outcome, Params, Share, Snapshot, Start};
@@ -26,7 +25,11 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn new(share: Share, metrics: PoolMetrics, now: Instant) -> Self {
-        let controller = Self { params: share.params().clone(), share: Mutex::new(share), metrics };
+        let controller = Self {
+            params: share.params().clone(),
+            share: Mutex::new(share),
+            metrics,
+        };
         controller.publish(now);
         controller
     }
@@ -55,7 +58,14 @@ impl Controller {
     }
 
     /// Closes it; `overload` is the status where that is what made it a breach.
-    pub(super) fn settle(&self, pool: &Pool, now: Instant, generation: Generation, outcome: Outcome, overload: Option<u16>) {
+    pub(super) fn settle(
+        &self,
+        pool: &Pool,
+        now: Instant,
+        generation: Generation,
+        outcome: Outcome,
+        overload: Option<u16>,
+    ) {
         let (counted, change) = self.with(|share| share.on_outcome(now, generation, outcome));
         self.metrics.in_flight.dec();
         match counted {
@@ -84,8 +94,12 @@ impl Controller {
         let snapshot = self.snapshot(now);
         self.metrics.share.set(snapshot.share);
         self.metrics.active.set(i64::from(!snapshot.parked));
-        self.metrics.window_samples.set(i64::from(snapshot.window_samples));
-        self.metrics.window_breach.set(snapshot.window_breach_rate.unwrap_or(0.0));
+        self.metrics
+            .window_samples
+            .set(i64::try_from(snapshot.window_samples).unwrap_or(i64::MAX));
+        self.metrics
+            .window_breach
+            .set(snapshot.window_breach_rate.unwrap_or(0.0));
     }
 
     fn announce(&self, pool: &Pool, change: &Change) {
@@ -105,12 +119,5 @@ impl Controller {
     fn with<T>(&self, f: impl FnOnce(&mut Share) -> T) -> T {
         // A panic in the machine would have been a bug in one request; its state is still the best there is.
         f(&mut self.share.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Pool {
-    /// The controller's budget for a first token, where it has a controller.
-    pub fn latency_budget(&self) -> Option<Duration> {
-        self.controller.as_ref().map(|controller| controller.params().settings().latency_budget)
     }
 }

@@ -11,7 +11,7 @@ use crate::config;
 use crate::metrics::ProviderMetrics;
 use crate::policy::cascade::Standing;
 use crate::policy::draw::Draw;
-use crate::policy::health::Permit;
+use crate::policy::health::{self, Permit};
 use crate::policy::select::{self, Candidate};
 use crate::policy::time::Instant;
 
@@ -35,17 +35,29 @@ pub struct Provider {
     pub(super) concurrency: u32,
     pub(super) in_flight: AtomicU32,
     pub(super) fail_open: bool,
-    pub(super) max_ejection_percent: u32,
     pub(super) metrics: ProviderMetrics,
 }
 
 impl Provider {
-    /// What a cascade needs to know before it considers one of this provider's targets.
-    pub(super) fn standing(&self, now: Instant) -> Standing {
+    /// How a target of this provider with that load stands.
+    pub(super) fn standing(&self, now: Instant, load: Candidate) -> Standing {
         if !self.endpoints.iter().any(|endpoint| endpoint.is_in(now)) {
-            return if self.fail_open { Standing::Out } else { Standing::Closed };
+            return if self.fail_open {
+                Standing::Out
+            } else {
+                Standing::Closed
+            };
         }
-        if self.is_full() { Standing::Full } else { Standing::Ready }
+        if self.is_full() {
+            Standing::Full
+        } else {
+            Standing::Ready(load)
+        }
+    }
+
+    /// Attempts in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Takes a slot and an endpoint for one attempt. `None` when another request was faster: the cascade goes on.
@@ -55,14 +67,25 @@ impl Provider {
             .endpoints
             .iter()
             .map(|endpoint| {
-                let usable = if fail_open { endpoint.weight > 0 } else { endpoint.is_in(now) };
-                usable.then(|| Candidate { in_flight: endpoint.in_flight(), weight: endpoint.weight })
+                let usable = if fail_open {
+                    endpoint.weight > 0
+                } else {
+                    endpoint.is_in(now)
+                };
+                usable.then(|| Candidate {
+                    in_flight: endpoint.in_flight(),
+                    weight: endpoint.weight,
+                })
             })
             .collect();
         loop {
-            let chosen = select::least_inflight(&candidates, draw)?;
+            let chosen = select::least_inflight(candidates.iter().copied(), draw)?;
             let endpoint = &self.endpoints[chosen];
-            let permit = if fail_open { Ok(endpoint.acquire_fail_open()) } else { endpoint.acquire(now) };
+            let permit = if fail_open {
+                Ok(endpoint.acquire_fail_open())
+            } else {
+                endpoint.acquire(now)
+            };
             let Ok(permit) = permit else {
                 candidates[chosen] = None;
                 continue;
@@ -72,24 +95,36 @@ impl Provider {
             }
             endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
             endpoint.metrics.in_flight.inc();
-            return Some(Claim { slot, endpoint: Arc::clone(endpoint), permit, fail_open });
+            return Some(Claim {
+                slot,
+                endpoint: Arc::clone(endpoint),
+                permit,
+                fail_open,
+            });
         }
     }
 
-    /// Whether one more of its endpoints may be ejected, by `max_ejection_percent`.
-    pub(super) fn has_ejection_room(&self, now: Instant) -> bool {
-        let total = self.endpoints.len() as u64;
-        let out = self.endpoints.iter().filter(|endpoint| !endpoint.is_in(now)).count() as u64;
-        (out + 1) * 100 <= u64::from(self.max_ejection_percent) * total
+    /// Whether `endpoint` may be ejected, by `max_ejection_percent` and how many others are out.
+    pub(super) fn has_ejection_room(&self, endpoint: &Endpoint, now: Instant) -> bool {
+        let others = self.endpoints.iter().filter(|other| other.id != endpoint.id);
+        let out = others
+            .filter(|other| !matches!(other.standing(now), health::Standing::Healthy))
+            .count();
+        self.config
+            .health
+            .as_ref()
+            .is_some_and(|params| params.may_eject(out, self.endpoints.len()))
     }
 
     /// Whether an endpoint other than `endpoint` is in.
     pub(super) fn another_is_in(&self, endpoint: &Endpoint, now: Instant) -> bool {
-        self.endpoints.iter().any(|other| other.id != endpoint.id && other.is_in(now))
+        self.endpoints
+            .iter()
+            .any(|other| other.id != endpoint.id && other.is_in(now))
     }
 
     fn is_full(&self) -> bool {
-        self.concurrency > 0 && self.in_flight.load(Ordering::Relaxed) >= self.concurrency
+        self.concurrency > 0 && self.in_flight() >= self.concurrency
     }
 }
 
@@ -99,9 +134,16 @@ struct Slot(Arc<Provider>);
 
 impl Slot {
     fn take(provider: &Arc<Provider>) -> Option<Self> {
-        let limit = if provider.concurrency == 0 { u32::MAX } else { provider.concurrency };
+        let limit = if provider.concurrency == 0 {
+            u32::MAX
+        } else {
+            provider.concurrency
+        };
         let free = |taken: u32| (taken < limit).then_some(taken + 1);
-        provider.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).ok()?;
+        provider
+            .in_flight
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, free)
+            .ok()?;
         Some(Self(Arc::clone(provider)))
     }
 }

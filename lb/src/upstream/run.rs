@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::attempt::{Attempt, Ticket};
 use super::chain::{Chain, Link};
 use crate::metrics::AttemptOutcome;
-use crate::policy::aimd::{Scope, Start};
+use crate::policy::aimd::Start;
 use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop};
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
@@ -37,10 +37,10 @@ pub struct Run {
     chain: Arc<Chain>,
     sent: Sent,
     steered: bool,
-    order: Vec<usize>,
     cascade: Cascade,
     standings: Vec<Standing>,
     previous: Option<Previous>,
+    pub(super) server_error_before: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,43 +52,70 @@ struct Previous {
 
 impl Run {
     /// Begins a request: draws its start where it is eligible for its pool's share.
-    pub fn begin(chain: Arc<Chain>, sent: Sent, now: Instant, draw: &mut impl FnMut() -> Draw) -> Self {
-        let steered = chain.links.first().is_some_and(|link| is_eligible(link, sent));
-        let divert = steered && chain.links.first().is_some_and(|link| starts_at_alternate(link, now));
+    pub fn begin(chain: Arc<Chain>, sent: Sent, now: Instant) -> Self {
+        let first = chain.links.first();
+        let steered = first.is_some_and(|link| is_eligible(link, sent));
+        let divert = steered && first.is_some_and(|link| starts_at_alternate(link, now));
         let plan = Plan {
-            targets: chain.links.len(),
+            pools: Arc::clone(&chain.pools),
             max_attempts: chain.max_attempts,
             divert,
-            first_pool: chain.first_pool(),
         };
-        let order = chain.order(draw);
-        Self { cascade: Cascade::new(plan), standings: Vec::with_capacity(order.len()), order, chain, sent, steered, previous: None }
+        Self {
+            cascade: Cascade::new(plan),
+            standings: Vec::with_capacity(chain.links.len()),
+            chain,
+            sent,
+            steered,
+            previous: None,
+            server_error_before: false,
+        }
     }
 
     /// The next step at `now`.
     pub fn next(&mut self, now: Instant, draw: &mut impl FnMut() -> Draw) -> Step {
         loop {
             self.standings.clear();
-            let standings = self.order.iter().map(|link| self.chain.links[*link].provider.standing(now));
-            self.standings.extend(standings);
-            let (place, fail_open, last) = match self.cascade.next(&self.standings) {
+            self.standings
+                .extend(self.chain.links.iter().map(|link| link.standing(now)));
+            let (link, fail_open, last) = match self.cascade.next(&self.standings, draw()) {
                 cascade::Step::Stop(stop) => return Step::Stop(stop),
-                cascade::Step::Try { target, fail_open, last } => (target, fail_open, last),
+                cascade::Step::Try {
+                    target,
+                    fail_open,
+                    last,
+                } => (target, fail_open, last),
             };
-            let link = self.order[place];
             let Some(claim) = self.chain.links[link].provider.claim(now, fail_open, draw()) else {
-                self.cascade.not_sent(place);
+                self.cascade.not_sent(link);
                 continue;
             };
             self.announce(link);
-            let ticket = (self.steered && link == 0).then(|| Ticket::open(&self.chain.links[0].pool, now)).flatten();
-            return Step::Try(Attempt::new(&self.chain, link, claim, self.sent, last, ticket, now));
+            let steered = self.steered && link == 0;
+            let ticket = if steered {
+                Ticket::open(&self.chain.links[0].pool, now)
+            } else {
+                None
+            };
+            return Step::Try(Attempt::new(
+                &self.chain,
+                link,
+                claim,
+                self.sent,
+                last,
+                ticket,
+                now,
+            ));
         }
     }
 
     /// Remembers how the attempt on `link` ended, for the log line of the switch.
     pub(super) fn ended(&mut self, link: usize, reason: AttemptOutcome, elapsed: Duration) {
-        self.previous = Some(Previous { link, reason, elapsed });
+        self.previous = Some(Previous {
+            link,
+            reason,
+            elapsed,
+        });
     }
 
     /// Attempts begun.
@@ -97,7 +124,9 @@ impl Run {
     }
 
     fn announce(&mut self, link: usize) {
-        let Some(previous) = self.previous.take() else { return };
+        let Some(previous) = self.previous.take() else {
+            return;
+        };
         self.chain.metrics.failovers(previous.reason).inc();
         tracing::info!(
             model = %self.chain.name,
@@ -112,9 +141,12 @@ impl Run {
 
 /// Whether a request takes part in the share of `link`'s pool.
 fn is_eligible(link: &Link, sent: Sent) -> bool {
-    let Some(controller) = &link.pool.controller else { return false };
-    let observed = link.model.is_strict() || controller.params().settings().scope == Scope::Streaming;
-    sent.streaming && !sent.exempt && observed
+    let Some(controller) = &link.pool.controller else {
+        return false;
+    };
+    controller
+        .params()
+        .takes_part(sent.streaming, link.model.is_strict(), sent.exempt)
 }
 
 fn starts_at_alternate(link: &Link, now: Instant) -> bool {

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::endpoint::{cause_name, state_name};
+use super::endpoint::state_name;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
-use crate::policy::health::Standing;
+use crate::policy::health::{self, Standing};
 use crate::policy::time::Instant;
 
 /// The table at an instant.
@@ -37,13 +37,13 @@ pub struct PoolState {
     /// Part of eligible requests that try the preferred target first.
     pub share: Option<f64>,
     /// Outcomes in the window.
-    pub window_samples: Option<u32>,
+    pub window_samples: Option<usize>,
     /// Part of them that are breaches.
     pub breach_rate: Option<f64>,
     /// Decreases so far.
     pub generation: Option<u64>,
     /// Open attempts on the preferred target.
-    pub in_flight: Option<u32>,
+    pub in_flight: Option<u64>,
     /// Whether it waits for its preferred target to come back.
     pub parked: Option<bool>,
 }
@@ -66,8 +66,6 @@ pub struct EndpointState {
     pub name: String,
     /// `healthy`, `ejected` or `half_open`.
     pub state: &'static str,
-    /// Why it was ejected last, while it is out.
-    pub cause: Option<&'static str>,
     /// Milliseconds until it may be probed, while it is ejected.
     pub ejected_for_ms: Option<u64>,
     /// Attempts in flight.
@@ -82,15 +80,28 @@ impl Table {
             let state = pool_state(pool, now);
             match models.last_mut().filter(|model| *model.name == *pool.model) {
                 Some(model) => model.pools.push(state),
-                None => models.push(ModelState { name: pool.model.to_string(), pools: vec![state] }),
+                None => models.push(ModelState {
+                    name: pool.model.to_string(),
+                    pools: vec![state],
+                }),
             }
         }
-        State { models, providers: self.providers.iter().map(|provider| provider_state(provider, now)).collect() }
+        State {
+            models,
+            providers: self
+                .providers
+                .iter()
+                .map(|provider| provider_state(provider, now))
+                .collect(),
+        }
     }
 }
 
 fn pool_state(pool: &Pool, now: Instant) -> PoolState {
-    let seen = pool.controller.as_ref().map(|controller| controller.snapshot(now));
+    let seen = pool
+        .controller
+        .as_ref()
+        .map(|controller| controller.snapshot(now));
     let seen = seen.as_ref();
     PoolState {
         name: pool.name.to_string(),
@@ -98,7 +109,7 @@ fn pool_state(pool: &Pool, now: Instant) -> PoolState {
         share: seen.map(|seen| seen.share),
         window_samples: seen.map(|seen| seen.window_samples),
         breach_rate: seen.and_then(|seen| seen.window_breach_rate),
-        generation: seen.map(|seen| seen.generation.get()),
+        generation: seen.map(|seen| seen.generation),
         in_flight: seen.map(|seen| seen.in_flight),
         parked: seen.map(|seen| seen.parked),
     }
@@ -106,18 +117,22 @@ fn pool_state(pool: &Pool, now: Instant) -> PoolState {
 
 fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     let endpoints = provider.endpoints.iter().map(|endpoint| {
-        let snapshot = endpoint.health().map(|health| health.snapshot(now));
-        let until = match endpoint.standing(now) {
-            Standing::Ejected { until } => Some(until),
-            _ => None,
+        let (state, until) = match endpoint.standing(now) {
+            Standing::Ejected { until } => (health::State::Ejected, Some(until)),
+            Standing::HalfOpen | Standing::Probing => (health::State::HalfOpen, None),
+            Standing::Healthy => (health::State::Healthy, None),
         };
         EndpointState {
             name: endpoint.name.to_string(),
-            state: snapshot.as_ref().map_or("healthy", |snapshot| state_name(snapshot.state)),
-            cause: snapshot.and_then(|snapshot| snapshot.cause).map(cause_name),
-            ejected_for_ms: until.map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
+            state: state_name(state),
+            ejected_for_ms: until
+                .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
             in_flight: endpoint.in_flight(),
         }
     });
-    ProviderState { name: provider.name.to_string(), in_flight: provider.in_flight(), endpoints: endpoints.collect() }
+    ProviderState {
+        name: provider.name.to_string(),
+        in_flight: provider.in_flight(),
+        endpoints: endpoints.collect(),
+    }
 }

@@ -11,7 +11,10 @@ use crate::policy::time::Instant;
 #[derive(Debug)]
 pub struct Table {
     // Looked up, never walked, so no order depends on hashing.
-    #[expect(clippy::disallowed_types, reason = "looked up by name on every request and never iterated")]
+    #[expect(
+        clippy::disallowed_types,
+        reason = "looked up by name on every request and never iterated"
+    )]
     pub(super) exact: std::collections::HashMap<Box<str>, Arc<Chain>>,
     /// Families by prefix, longest first.
     pub(super) families: Vec<(Box<str>, Arc<Chain>)>,
@@ -33,7 +36,12 @@ impl Table {
     /// The chain that `name` leads to: an exact name, else the longest family, else the catch-all.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Chain>> {
-        let family = || self.families.iter().find(|(prefix, _)| name.starts_with(&**prefix)).map(|(_, chain)| chain);
+        let family = || {
+            self.families
+                .iter()
+                .find(|(prefix, _)| name.starts_with(&**prefix))
+                .map(|(_, chain)| chain)
+        };
         self.exact.get(name).or_else(family).or(self.any.as_ref())
     }
 
