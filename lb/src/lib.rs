@@ -7,3 +7,4 @@ pub mod config;
 pub mod metrics;
 pub mod policy;
 pub mod upstream;
+pub mod wire;
