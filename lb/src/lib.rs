@@ -1,1 +1,4 @@
 //! lb
+
+pub mod net;
+pub mod wire;
