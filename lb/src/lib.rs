@@ -5,6 +5,8 @@
 pub mod clock;
 pub mod config;
 pub mod metrics;
+pub mod net;
 pub mod policy;
+pub mod proxy;
 pub mod upstream;
 pub mod wire;

@@ -19,6 +19,7 @@
 )]
 
 pub mod envelope;
+pub mod http1;
 pub mod openai;
 pub mod retry_after;
 pub mod sse;
