@@ -24,7 +24,9 @@ impl ClientKeys {
         if !self.required {
             return true;
         }
-        let Some(key) = presented(headers) else { return false };
+        let Some(key) = presented(headers) else {
+            return false;
+        };
         let digest: [u8; 32] = Sha256::digest(key).into();
         let mut known = subtle::Choice::from(0);
         for (_, candidate) in &self.keys {
@@ -38,7 +40,9 @@ impl ClientKeys {
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
-        scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| token.trim_ascii())
     });
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.as_bytes()))
 }

@@ -52,7 +52,13 @@ struct Row {
 }
 
 const fn row(status: StatusCode, kind: &'static str, code: &'static str) -> Row {
-    Row { status, kind, code, param: None, retry_after: false }
+    Row {
+        status,
+        kind,
+        code,
+        param: None,
+        retry_after: false,
+    }
 }
 
 impl Refusal {
@@ -63,29 +69,42 @@ impl Refusal {
         match self {
             Self::BadBody(_) => row(StatusCode::BAD_REQUEST, INVALID, "invalid_json"),
             Self::BadRequest(_) => row(StatusCode::BAD_REQUEST, INVALID, "bad_request"),
-            Self::ConcurrencyLimit => {
-                Row { retry_after: true, ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "concurrency_limit_exceeded") }
-            }
-            Self::Draining | Self::NoProvider => {
-                Row { retry_after: true, ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_provider_available") }
-            }
-            Self::Encoding => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID, "unsupported_encoding"),
+            Self::ConcurrencyLimit => Row {
+                retry_after: true,
+                ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "concurrency_limit_exceeded")
+            },
+            Self::Draining | Self::NoProvider => Row {
+                retry_after: true,
+                ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_provider_available")
+            },
+            Self::Encoding => row(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                INVALID,
+                "unsupported_encoding",
+            ),
             Self::Exhausted { status } => {
-                let status = status.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_GATEWAY);
-                Row { retry_after: matches!(status.as_u16(), 429 | 503), ..row(status, SERVER, "upstream_error") }
+                let status = status
+                    .and_then(|code| StatusCode::from_u16(code).ok())
+                    .unwrap_or(StatusCode::BAD_GATEWAY);
+                Row {
+                    retry_after: matches!(status.as_u16(), 429 | 503),
+                    ..row(status, SERVER, "upstream_error")
+                }
             }
             Self::InvalidKey => row(StatusCode::UNAUTHORIZED, INVALID, "invalid_api_key"),
-            Self::ModelNotFound { .. } => {
-                Row { param: Some("model"), ..row(StatusCode::NOT_FOUND, INVALID, "model_not_found") }
-            }
+            Self::ModelNotFound { .. } => Row {
+                param: Some("model"),
+                ..row(StatusCode::NOT_FOUND, INVALID, "model_not_found")
+            },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
             Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
             Self::UpstreamEmpty => row(StatusCode::BAD_GATEWAY, SERVER, "upstream_empty"),
             Self::UpstreamTimeout => row(StatusCode::GATEWAY_TIMEOUT, SERVER, "upstream_timeout"),
-            Self::WrongModelKind => {
-                Row { param: Some("model"), ..row(StatusCode::BAD_REQUEST, INVALID, "wrong_model_kind") }
-            }
+            Self::WrongModelKind => Row {
+                param: Some("model"),
+                ..row(StatusCode::BAD_REQUEST, INVALID, "wrong_model_kind")
+            },
         }
     }
 
@@ -98,12 +117,19 @@ impl Refusal {
         match self {
             Self::BadBody(what) => what.clone(),
             Self::BadRequest(what) => (*what).to_owned(),
-            Self::ConcurrencyLimit => "every provider of this model has as many requests as it may".to_owned(),
+            Self::ConcurrencyLimit => {
+                "every provider of this model has as many requests as it may".to_owned()
+            }
             Self::Draining => "this instance is shutting down".to_owned(),
-            Self::Encoding => "a compressed request body cannot be routed by its model; send it uncompressed".to_owned(),
+            Self::Encoding => {
+                "a compressed request body cannot be routed by its model; send it uncompressed".to_owned()
+            }
             Self::Exhausted { .. } => "every provider of this model failed".to_owned(),
             Self::InvalidKey => "missing or unknown API key".to_owned(),
-            Self::ModelNotFound { model, nearest: Some(nearest) } => {
+            Self::ModelNotFound {
+                model,
+                nearest: Some(nearest),
+            } => {
                 format!("model `{model}` does not exist; did you mean `{nearest}`?")
             }
             Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
@@ -114,7 +140,8 @@ impl Refusal {
             Self::UpstreamEmpty => "the provider ended its stream before the first event".to_owned(),
             Self::UpstreamTimeout => "no provider answered in time".to_owned(),
             Self::WrongModelKind => {
-                "this model's targets would give vectors of different models; ask one of kind `embedding`".to_owned()
+                "this model's targets would give vectors of different models; ask one of kind `embedding`"
+                    .to_owned()
             }
         }
     }
@@ -123,13 +150,21 @@ impl Refusal {
     /// the load, and it is told so unless it is told when to come back instead.
     pub(super) fn response(&self, attempts: u32) -> Response<Body> {
         let row = self.row();
-        let error = ApiError { message: &self.message(), kind: row.kind, code: row.code, param: row.param };
+        let error = ApiError {
+            message: &self.message(),
+            kind: row.kind,
+            code: row.code,
+            param: row.param,
+        };
         let mut response = json(row.status, error.to_bytes());
         let headers = response.headers_mut();
         if row.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         } else if row.status.is_server_error() && attempts >= 2 {
-            headers.insert(HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
+            headers.insert(
+                HeaderName::from_static("x-should-retry"),
+                HeaderValue::from_static("false"),
+            );
         }
         response
     }
@@ -139,6 +174,8 @@ impl Refusal {
 pub(super) fn json(status: StatusCode, bytes: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::full(bytes));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use super::exchange::By;
 use crate::config::Reveal;
-use crate::upstream::Tail;
 use crate::wire::http1;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -43,10 +43,16 @@ pub(super) struct Peer {
 }
 
 /// The fields of a request as every attempt sends them; what differs from provider to provider comes on top.
-pub(super) fn forwardable(request: &HeaderMap, peer: Peer, id: &HeaderValue, identity: bool) -> HeaderMap {
+pub(super) fn forwardable(
+    request: &HeaderMap,
+    peer: Peer,
+    id: &HeaderValue,
+    identity: bool,
+    exempt: &HeaderName,
+) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(request.len() + 4);
     for (name, value) in http1::end_to_end(request) {
-        if !OWN.contains(name) && !name.as_str().starts_with("x-lb-") {
+        if !OWN.contains(name) && name != exempt && !name.as_str().starts_with("x-lb-") {
             out.append(name.clone(), value.clone());
         }
     }
@@ -62,10 +68,9 @@ pub(super) fn forwardable(request: &HeaderMap, peer: Peer, id: &HeaderValue, ide
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.
 fn forwarded(out: &mut HeaderMap, request: &HeaderMap, peer: Peer) {
     let before = request.get(X_FORWARDED_FOR).filter(|_| peer.trusted);
-    let chain = before.and_then(|value| value.to_str().ok()).map_or_else(
-        || peer.ip.to_string(),
-        |before| format!("{before}, {}", peer.ip),
-    );
+    let chain = before
+        .and_then(|value| value.to_str().ok())
+        .map_or_else(|| peer.ip.to_string(), |before| format!("{before}, {}", peer.ip));
     if let Ok(value) = HeaderValue::from_str(&chain) {
         out.insert(X_FORWARDED_FOR, value);
     }
@@ -97,22 +102,26 @@ pub(super) fn for_provider(base: &HeaderMap, provider: &crate::upstream::Provide
 }
 
 /// Turns a provider's response fields into those its client gets.
-pub(super) fn returnable(headers: &mut HeaderMap, id: &HeaderValue, tail: &Tail, attempts: u32, reveal: Reveal) {
+pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     http1::strip_hop_by_hop(headers);
-    // The body's own size says it: an upstream's word for it is not needed, and would stand even where the body is
-    // cut short.
-    headers.remove(header::CONTENT_LENGTH);
-    headers.insert(X_REQUEST_ID, id.clone());
+    if !bodiless {
+        // The body's own size says it. An upstream's word for it would stand even where the body is cut short.
+        headers.remove(header::CONTENT_LENGTH);
+    }
+}
+
+/// Tells the client who answered, as far as `reveal` lets it know.
+pub(super) fn reveal(headers: &mut HeaderMap, by: &By, attempts: u32, reveal: Reveal) {
     if reveal == Reveal::None {
         return;
     }
-    put(headers, "x-lb-provider", &tail.claim().provider().name);
+    put(headers, "x-lb-provider", &by.provider);
     put(headers, "x-lb-attempts", &attempts.to_string());
-    if let Some(model) = &tail.link().upstream_model {
+    if let Some(model) = &by.upstream_model {
         put(headers, "x-lb-model", model);
     }
     if reveal == Reveal::Endpoint {
-        put(headers, "x-lb-endpoint", &tail.claim().endpoint.name);
+        put(headers, "x-lb-endpoint", &by.endpoint);
     }
 }
 
@@ -124,14 +133,24 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
 
 /// The request's id: a trusted peer's own, else a new one (UUIDv7: sorts by time, unguessable).
 pub(super) fn request_id(headers: &HeaderMap, peer: Peer, unix_millis: u64, random: u128) -> HeaderValue {
-    if let Some(kept) = headers.get(X_REQUEST_ID).filter(|value| peer.trusted && value.len() <= 128) {
+    if let Some(kept) = headers
+        .get(X_REQUEST_ID)
+        .filter(|value| peer.trusted && value.len() <= 128)
+    {
         return kept.clone();
     }
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;
     let random = random & 0x0fff_3fff_ffff_ffff_ffff;
     let bits = time | (0x7 << 76) | (0x2 << 62) | random;
     let hex = format!("{bits:032x}");
-    let id = format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+    let id = format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    );
     HeaderValue::from_str(&id).expect("hexadecimal digits and hyphens are a header value")
 }
 

@@ -10,6 +10,8 @@
 //! the stream lives. Cancellation is by drop: when the client goes, the connection's future is dropped, and with it
 //! the exchange or the relayed body, the upstream connection, and every guard.
 
+mod account;
+mod activity;
 mod auth;
 mod body;
 mod connection;
@@ -23,11 +25,10 @@ mod prepare;
 mod receive;
 mod relay;
 mod service;
+mod timer;
+mod watch;
 mod worker;
 
 pub use auth::ClientKeys;
 pub use listen::{Bound, bind, serve};
-pub use worker::{Drain, Shared, Worker};
-
-#[cfg(test)]
-mod tests;
+pub use worker::{Drain, Live, Route, Shared, Worker};

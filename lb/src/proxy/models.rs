@@ -24,20 +24,33 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     fn new(id: &'a str, started: u64) -> Self {
-        Self { id, object: "model", created: started, owned_by: "lb" }
+        Self {
+            id,
+            object: "model",
+            created: started,
+            owned_by: "lb",
+        }
     }
 }
 
 /// The whole list. `started` is the Unix second in which the table's process began: clients want a number.
 pub(super) fn list(table: &Table, started: u64) -> Response<Body> {
-    let data = table.listed().iter().map(|listed| Entry::new(&listed.name, started)).collect();
+    let data = table
+        .listed()
+        .iter()
+        .map(|listed| Entry::new(&listed.name, started))
+        .collect();
     answer(&List { object: "list", data })
 }
 
 /// One model by its name, percent-decoded by the caller.
 pub(super) fn one(table: &Table, name: &str, started: u64) -> Result<Response<Body>, Refusal> {
     let known = table.listed().iter().any(|listed| &*listed.name == name);
-    if known { Ok(answer(&Entry::new(name, started))) } else { Err(not_found(table, name)) }
+    if known {
+        Ok(answer(&Entry::new(name, started)))
+    } else {
+        Err(not_found(table, name))
+    }
 }
 
 /// The refusal of a name nobody configured, with the nearest that somebody did.
@@ -49,7 +62,10 @@ pub(super) fn not_found(table: &Table, name: &str) -> Refusal {
         .filter(near)
         .max_by(|a, b| strsim::jaro_winkler(&a.name, name).total_cmp(&strsim::jaro_winkler(&b.name, name)))
         .map(|listed| listed.name.to_string());
-    Refusal::ModelNotFound { model: name.chars().take(256).collect(), nearest }
+    Refusal::ModelNotFound {
+        model: name.chars().take(256).collect(),
+        nearest,
+    }
 }
 
 fn answer(value: &impl Serialize) -> Response<Body> {

@@ -1,10 +1,14 @@
 //! One request, ready to be sent as often as it takes.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
+use super::headers;
+use super::worker::Live;
 use crate::config;
-use crate::upstream::Link;
+use crate::net;
+use crate::upstream::{Attempt, Link};
 use crate::wire::envelope::{self, Envelope};
 
 /// What of a request every attempt sends.
@@ -15,15 +19,21 @@ pub(super) struct Prepared {
     path: String,
     query: Option<String>,
     /// End-to-end fields; a provider's own come on top.
-    pub(super) headers: HeaderMap,
+    headers: HeaderMap,
     body: Bytes,
     /// Whether a body was sent at all, be it empty.
-    pub(super) has_body: bool,
+    has_body: bool,
     envelope: Option<Envelope>,
 }
 
 impl Prepared {
-    pub(super) fn new(method: Method, uri: &Uri, headers: HeaderMap, body: Option<Bytes>, envelope: Option<Envelope>) -> Self {
+    pub(super) fn new(
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Option<Bytes>,
+        envelope: Option<Envelope>,
+    ) -> Self {
         Self {
             method,
             path: uri.path().to_owned(),
@@ -39,8 +49,11 @@ impl Prepared {
     ///
     /// The endpoint's path takes the place of the leading `/v1`, so that neither side has to know whether the other
     /// writes it; a URL without a path keeps the request's. The URL's query goes after the client's.
-    pub(super) fn target(&self, url: &config::Url) -> String {
-        let rest = self.path.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    fn target(&self, url: &config::Url) -> PathAndQuery {
+        let rest = self
+            .path
+            .strip_prefix("/v1")
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let mut target = match (url.path(), rest) {
             ("", _) | (_, None) => self.path.clone(),
             (path, Some(rest)) => format!("{path}{rest}"),
@@ -50,18 +63,54 @@ impl Prepared {
             target.push(if place == 0 { '?' } else { '&' });
             target.push_str(query);
         }
-        target
+        // Both halves were parsed as parts of URIs; should their joint be none, the provider says what it thinks of `/`.
+        target.parse().unwrap_or_else(|_| PathAndQuery::from_static("/"))
     }
 
     /// The body for `link`, in pieces: the client's bytes, with the model's name changed where the provider has
     /// another for it.
-    pub(super) fn body_for(&self, link: &Link) -> [Bytes; 3] {
+    fn body_for(&self, link: &Link) -> [Bytes; 3] {
         let rename = link.upstream_model.as_deref();
         match (self.envelope.as_ref(), rename) {
             (Some(envelope), Some(name)) if envelope.model.as_deref().is_some_and(|model| model != name) => {
                 envelope::rewrite(&self.body, envelope.model_span.clone(), name)
             }
             _ => [self.body.clone(), Bytes::new(), Bytes::new()],
+        }
+    }
+}
+
+/// What one attempt sends.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    target: PathAndQuery,
+    host: HeaderValue,
+    headers: HeaderMap,
+    body: Option<[Bytes; 3]>,
+}
+
+impl Prepared {
+    /// The request as the attempt's provider gets it: its path, its credentials, its name for the model.
+    pub(super) fn outgoing(&self, attempt: &Attempt, live: &Live) -> Outgoing {
+        let endpoint = &attempt.claim().endpoint;
+        Outgoing {
+            target: self.target(&endpoint.url),
+            host: live.routes[endpoint.id].host.clone(),
+            headers: headers::for_provider(&self.headers, attempt.claim().provider()),
+            body: self.has_body.then(|| self.body_for(attempt.link())),
+        }
+    }
+}
+
+impl Outgoing {
+    pub(super) fn request<'a>(&'a self, method: &'a Method) -> net::Request<'a> {
+        let body = self.body.as_ref().map(|pieces| &pieces[..]);
+        net::Request {
+            method,
+            target: &self.target,
+            host: &self.host,
+            headers: &self.headers,
+            body,
         }
     }
 }

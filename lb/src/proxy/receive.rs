@@ -2,12 +2,13 @@
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Uri};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use super::error::Refusal;
+use super::service::Rules;
 use crate::wire::envelope::{Envelope, Scanner};
 
 /// A body that was read whole.
@@ -25,12 +26,20 @@ pub(super) struct Received {
 const FIRST_RESERVE: usize = 64 * 1024;
 
 /// Reads the body up to `limit` bytes. The model is the body's, else `x-lb-model`'s, else the query's.
-pub(super) async fn receive(head: (&Method, &Uri, &HeaderMap), body: Incoming, limit: u64) -> Result<Received, Refusal> {
-    let (_, uri, headers) = head;
+pub(super) async fn receive(
+    (uri, headers): (&Uri, &HeaderMap),
+    body: Incoming,
+    rules: Rules,
+) -> Result<Received, Refusal> {
+    let limit = rules.max_body_bytes;
     let elsewhere = named_elsewhere(uri, headers);
     if body.is_end_stream() {
         let model = elsewhere.ok_or_else(no_model)?;
-        return Ok(Received { bytes: None, envelope: None, model });
+        return Ok(Received {
+            bytes: None,
+            envelope: None,
+            model,
+        });
     }
     if declared(headers).is_some_and(|length| length > limit) {
         return Err(Refusal::TooLarge { limit });
@@ -41,7 +50,7 @@ pub(super) async fn receive(head: (&Method, &Uri, &HeaderMap), body: Incoming, l
     }
     let mut scanner = Scanner::new();
     let mut fault = None;
-    let bytes = collect(body, limit, |chunk| {
+    let bytes = collect(body, rules, |chunk| {
         if !opaque && fault.is_none() {
             fault = scanner.feed(chunk).err();
         }
@@ -70,16 +79,26 @@ fn resolve(
         (Some(Err(fault)), None) => return Err(Refusal::BadBody(fault.to_string())),
         (None, None) => return Err(Refusal::Encoding),
     };
-    Ok(Received { bytes: Some(bytes), envelope, model })
+    Ok(Received {
+        bytes: Some(bytes),
+        envelope,
+        model,
+    })
 }
 
 /// All chunks as one piece; a body of one chunk is not copied.
-async fn collect(mut body: Incoming, limit: u64, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal> {
+async fn collect(mut body: Incoming, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal> {
+    let limit = rules.max_body_bytes;
     let mut first = Bytes::new();
     let mut all: Option<BytesMut> = None;
     let mut length = 0u64;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_broken| Refusal::BadRequest("the request body broke off or was badly framed"))?;
+    loop {
+        let next = tokio::time::timeout(rules.body_timeout, body.frame()).await;
+        let Some(frame) = next.map_err(|_elapsed| Refusal::SlowBody)? else {
+            break;
+        };
+        let frame =
+            frame.map_err(|_broken| Refusal::BadRequest("the request body broke off or was badly framed"))?;
         let Ok(chunk) = frame.into_data() else { continue };
         length += chunk.len() as u64;
         if length > limit {
@@ -101,10 +120,16 @@ async fn collect(mut body: Incoming, limit: u64, mut seen: impl FnMut(&[u8])) ->
 }
 
 fn named_elsewhere(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let header = headers.get("x-lb-model").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = headers
+        .get("x-lb-model")
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
     header.or_else(|| {
         let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(name, _)| *name == "model").map(|(_, value)| percent_decoded(value)).next()
+        pairs
+            .filter(|(name, _)| *name == "model")
+            .map(|(_, value)| percent_decoded(value))
+            .next()
     })
 }
 
@@ -114,7 +139,12 @@ pub(super) fn percent_decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
         let escape = (*first == b'%').then(|| tail.first_chunk::<2>()).flatten();
-        let byte = escape.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let byte = escape
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| {
+                let digits = std::str::from_utf8(digits).ok()?;
+                u8::from_str_radix(digits, 16).ok()
+            });
         out.push(byte.unwrap_or(*first));
         rest = if byte.is_some() { &tail[2..] } else { tail };
     }
@@ -126,10 +156,13 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
 }
 
 fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 fn no_model() -> Refusal {
-    let what = "no model is named: put `model` into the JSON body, `?model=` into the query, or send `x-lb-model`";
+    let what =
+        "no model is named: put `model` into the JSON body, `?model=` into the query, or send `x-lb-model`";
     Refusal::BadBody(what.to_owned())
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use http::HeaderValue;
 use tokio::sync::watch;
 
 use super::auth::ClientKeys;
 use crate::clock::Clock;
 use crate::config;
 use crate::metrics::Metrics;
-use crate::net::Client;
+use crate::net::{Client, Destination};
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
 use crate::upstream::Table;
@@ -19,7 +20,7 @@ use crate::upstream::Table;
 #[derive(Debug)]
 pub struct Shared {
     /// What is live; swapped whole.
-    pub table: ArcSwap<Table>,
+    pub live: ArcSwap<Live>,
     /// All series.
     pub metrics: Arc<Metrics>,
     /// The shell's clock.
@@ -32,6 +33,24 @@ pub struct Shared {
     pub drain: watch::Sender<Drain>,
     /// The Unix second in which the process began.
     pub started: u64,
+}
+
+/// The table, and how to reach each of its endpoints.
+#[derive(Debug)]
+pub struct Live {
+    /// What each model leads to.
+    pub table: Table,
+    /// By endpoint id.
+    pub routes: Vec<Route>,
+}
+
+/// How to reach an endpoint.
+#[derive(Debug)]
+pub struct Route {
+    /// Its addresses and connections.
+    pub destination: Arc<Destination>,
+    /// What `host` says to it.
+    pub host: HeaderValue,
 }
 
 /// How far the process is in ending. It only moves forward.
@@ -57,6 +76,11 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// The worker that sends with `client`.
+    pub fn new(shared: Arc<Shared>, client: Client) -> Self {
+        Self { shared, client }
+    }
+
     /// The present instant.
     pub(super) fn now(&self) -> Instant {
         self.shared.clock.now()

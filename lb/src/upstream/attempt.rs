@@ -82,9 +82,9 @@ impl Attempt {
         self.hold.started
     }
 
-    /// Whether no other attempt is possible after it.
-    pub fn is_last(&self) -> bool {
-        self.last
+    /// Whether the request asked for a stream.
+    pub fn is_streaming(&self) -> bool {
+        self.sent.streaming
     }
 
     /// Since its start, when a first token is too late to wait for: only where another attempt is possible.
