@@ -110,7 +110,11 @@ impl Chunked {
     }
 
     pub(super) fn take_trailers(&mut self) -> Option<HeaderMap> {
-        if self.is_done() { self.trailers.take()?.into_fields() } else { None }
+        if self.is_done() {
+            self.trailers.take()?.into_fields()
+        } else {
+            None
+        }
     }
 
     /// What one byte of framing does.
