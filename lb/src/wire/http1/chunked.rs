@@ -5,6 +5,9 @@ use http::HeaderMap;
 use super::trailers::{Progress, Section};
 use super::{Decoded, Malformed};
 
+#[cfg(test)]
+mod tests;
+
 /// Hexadecimal digits of a chunk size: what a `u64` holds, leading zeros included.
 const MAX_SIZE_DIGITS: u8 = 16;
 

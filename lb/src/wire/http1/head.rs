@@ -11,6 +11,9 @@ use super::framing::framing;
 use super::hop::{is_always_hop_by_hop, nominated};
 use super::{Decoder, Malformed};
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes of one response head, interim ones each for themselves. Far above any server's default; it bounds what a
 /// broken upstream can make us hold.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -30,7 +33,7 @@ pub const MAX_INTERIM: u8 = 32;
 pub struct Head {
     /// Never below 200.
     pub status: StatusCode,
-    /// End-to-end fields, in order; each value is a slice of one copy of the head.
+    /// End-to-end fields; each value is a slice of one copy of the head.
     pub headers: HeaderMap,
     /// How to read the body.
     pub body: Decoder,

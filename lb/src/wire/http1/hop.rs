@@ -2,6 +2,9 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+#[cfg(test)]
+mod tests;
+
 /// Tells the fields of one message that must not be passed on (RFC 9110 7.6.1): the ones that are hop-by-hop by
 /// themselves and the ones its `Connection` field names.
 ///
@@ -32,7 +35,8 @@ impl HopByHop {
     }
 }
 
-/// Removes what [`HopByHop`] tells, in place.
+/// Removes what [`HopByHop`] tells, in place. The order among the other fields may change, which means nothing; among
+/// the values of one field it stays.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let hop = HopByHop::of(headers);
     for name in ALWAYS.iter().chain(&hop.nominated) {
@@ -94,7 +98,7 @@ fn is_guarded(name: &str) -> bool {
     GUARDED.contains(&name) || GUARDED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-const ALWAYS: [HeaderName; 9] = [
+const ALWAYS: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("http2-settings"),
     HeaderName::from_static("keep-alive"),
@@ -103,6 +107,7 @@ const ALWAYS: [HeaderName; 9] = [
     header::PROXY_AUTHORIZATION,
     HeaderName::from_static("proxy-connection"),
     header::TE,
+    header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
 

@@ -8,6 +8,9 @@ use http::uri::PathAndQuery;
 
 use super::hop::is_always_hop_by_hop;
 
+#[cfg(test)]
+mod tests;
+
 /// What stands in a request's head. The types of `http` cannot hold a line end, so no value can add a line.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {

@@ -7,6 +7,9 @@ use super::head::MAX_HEADERS;
 use super::hop::is_always_hop_by_hop;
 use super::{MAX_HEAD_BYTES, Malformed};
 
+#[cfg(test)]
+mod tests;
+
 /// Whether the section has come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -60,9 +63,8 @@ impl Section {
         else {
             return Err(Malformed::Trailers);
         };
-        if length != raw.len() {
-            return Err(Malformed::Trailers);
-        }
+        // No line in here is empty, so httparse cannot have stopped at an earlier one.
+        debug_assert_eq!(length, raw.len(), "the section ends at its only empty line");
         for field in fields {
             let name =
                 HeaderName::from_bytes(field.name.as_bytes()).map_err(|_invalid| Malformed::Trailers)?;
