@@ -83,7 +83,7 @@ pub fn has_content(kind: &[u8], data: &[u8]) -> bool {
         "delta" => {
             let mut content = false;
             members(value.get().as_bytes(), |name, value| {
-                content |= CONTENT.contains(&name) && has_text(value)
+                content |= CONTENT.contains(&name) && has_text(value);
             });
             content
         }
@@ -132,7 +132,7 @@ fn kind_of<'a>(kind: &'a [u8], data: &'a [u8]) -> Cow<'a, [u8]> {
 fn has_error(data: &[u8]) -> bool {
     let mut found = false;
     members(data, |name, value| {
-        found |= name == "error" && value.get().starts_with(['{', '"'])
+        found |= name == "error" && value.get().starts_with(['{', '"']);
     });
     found
 }
