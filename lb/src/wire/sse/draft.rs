@@ -46,6 +46,12 @@ impl Draft {
         self.kind.len() + self.data.len() + self.id.len()
     }
 
+    /// Bytes allocated, used or not.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.kind.capacity() + self.data.capacity() + self.id.capacity()
+    }
+
     /// How long an `event`, `id` or `retry` value may be; a longer line is passed over like an unknown field.
     pub(super) fn room_for_short(&self, held: &Held<'_>) -> usize {
         self.room(held).min(SHORT_BYTES)
