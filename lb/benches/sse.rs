@@ -2,8 +2,6 @@
 //!
 //! `cargo bench -p lb --bench sse`. Goals: above 1 GB/s for the observer on token-sized events.
 
-#![expect(missing_docs, reason = "divan's macros write functions that nobody reads")]
-
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 
@@ -15,37 +13,44 @@ fn main() {
     divan::main();
 }
 
-/// A chunk of a chat completion as vLLM writes it, 219 bytes with its framing.
-const TOKEN: &str = concat!(
-    r#"data: {"id":"chatcmpl-7f3a9b1c2d4e5f60","object":"chat.completion.chunk","created":1760000000,"#,
-    r#""model":"llama-3.3-70b","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"#,
-    r#""finish_reason":null}]}"#,
-    "\n\n"
-);
+/// Events by name, with their framing: a chunk of a chat completion as vLLM writes it (213 bytes), the least that a
+/// token can be (59), and the least of all (9 and 8).
+fn event(name: &str) -> &'static str {
+    match name {
+        "token" => concat!(
+            r#"data: {"id":"chatcmpl-7f3a9b1c2d4e5f60","object":"chat.completion.chunk","created":1760000000,"#,
+            r#""model":"llama-3.3-70b","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"#,
+            r#""finish_reason":null}]}"#,
+            "\n\n"
+        ),
+        "small_token" => "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" tok\"}}]}\n\n",
+        "byte" => "data: x\n\n",
+        _ => ": ping\n\n",
+    }
+}
 
-/// The least that a token can be.
-const SMALL_TOKEN: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" tok\"}}]}\n\n";
-
+const EVENTS: [&str; 4] = ["token", "small_token", "byte", "comment"];
 const STREAM_BYTES: usize = 1 << 20;
 const MAX_EVENT_BYTES: usize = 1 << 20;
 
-fn stream(event: &str) -> Vec<u8> {
+fn stream(name: &str) -> Vec<u8> {
+    let event = event(name);
     event.repeat(STREAM_BYTES / event.len()).into_bytes()
 }
 
 /// One event in each read, as a provider's flush after every token makes them.
-#[divan::bench(args = [TOKEN, SMALL_TOKEN, "data: x\n\n", ": ping\n\n"])]
-fn observe_one_event_a_chunk(bencher: Bencher<'_, '_>, event: &str) {
-    let stream = stream(event);
+#[divan::bench(args = EVENTS)]
+fn observe_one_event_a_chunk(bencher: Bencher<'_, '_>, name: &str) {
+    let stream = stream(name);
     bencher
         .counter(BytesCount::new(stream.len()))
-        .bench_local(|| observe(&stream, event.len()));
+        .bench_local(|| observe(&stream, event(name).len()));
 }
 
 /// Reads of 16 KiB, as after a stall: many events in each, and one cut at its edge.
-#[divan::bench(args = [TOKEN, SMALL_TOKEN, "data: x\n\n", ": ping\n\n"])]
-fn observe_16_kib_chunks(bencher: Bencher<'_, '_>, event: &str) {
-    let stream = stream(event);
+#[divan::bench(args = EVENTS)]
+fn observe_16_kib_chunks(bencher: Bencher<'_, '_>, name: &str) {
+    let stream = stream(name);
     bencher
         .counter(BytesCount::new(stream.len()))
         .bench_local(|| observe(&stream, 16 << 10));
@@ -54,7 +59,7 @@ fn observe_16_kib_chunks(bencher: Bencher<'_, '_>, event: &str) {
 /// Reads of 100 bytes: nearly every event is split, and copied.
 #[divan::bench]
 fn observe_split_events(bencher: Bencher<'_, '_>) {
-    let stream = stream(TOKEN);
+    let stream = stream("token");
     bencher
         .counter(BytesCount::new(stream.len()))
         .bench_local(|| observe(&stream, 100));
@@ -70,12 +75,12 @@ fn observe(stream: &[u8], chunk: usize) -> usize {
 }
 
 /// All that strict mode asks about a token after commit.
-#[divan::bench(args = [TOKEN, SMALL_TOKEN])]
-fn observe_and_classify(bencher: Bencher<'_, '_>, event: &str) {
-    let stream = stream(event);
+#[divan::bench(args = ["token", "small_token"])]
+fn observe_and_classify(bencher: Bencher<'_, '_>, name: &str) {
+    let stream = stream(name);
     bencher.counter(BytesCount::new(stream.len())).bench_local(|| {
         let mut observer = Observer::new(MAX_EVENT_BYTES);
-        for chunk in stream.chunks(event.len()) {
+        for chunk in stream.chunks(event(name).len()) {
             observer.feed(chunk, |event| {
                 black_box((
                     classify(event.kind, event.data),

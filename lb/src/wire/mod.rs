@@ -22,3 +22,5 @@ pub mod envelope;
 pub mod openai;
 pub mod retry_after;
 pub mod sse;
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::super::super::openai::{Frame, classify};
 use super::properties::reference;
 use super::{ROOMY, Seen, observe};
+use crate::wire::openai::{Frame, classify};
 
 /// One vector: a stream, and what the standard makes of it.
 #[derive(Deserialize)]
