@@ -63,6 +63,31 @@ fn data_of(events: &[Seen]) -> Vec<&str> {
 
 const ROOMY: usize = 1 << 20;
 
+/// Faults that other proxies were reported with.
+// [SSE-1] [SSE-3] [SSE-6]
+#[test]
+fn the_streams_that_broke_others_are_read() {
+    // Only `\n\n` was a boundary, and a line end cut in two was taken for one.
+    let (events, ..) = observe(ROOMY, [b"data: x\r\n\r".as_slice(), b"\ndata: y\r\r"]);
+    assert_eq!(data_of(&events), ["x", "y"]);
+    // A character cut in two lost its chunk.
+    let (events, ..) = observe(ROOMY, [b"data: \"\xe5\xa5".as_slice(), b"\xbd\"\n\n"]);
+    assert_eq!(data_of(&events), ["\"\u{597d}\""]);
+    // After an event above the cap nothing was seen any more.
+    let long = format!("data: {}\n\ndata: [DONE]\n\n", "x".repeat(70 << 10));
+    let (events, ..) = observe(64 << 10, long.as_bytes().chunks(1460));
+    assert_eq!(
+        events.iter().map(|event| event.opaque).collect::<Vec<_>>(),
+        [true, false]
+    );
+    assert_eq!(events[1].data, b"[DONE]");
+    // JSON over several lines was read line by line, and no space after the colon was not expected.
+    let (events, ..) = observe(ROOMY, [b"data:{\ndata:}\n\n".as_slice()]);
+    assert_eq!(data_of(&events), ["{\n}"]);
+    // A sentinel without its field name is a line that means nothing.
+    assert_eq!(observe(ROOMY, [b"[DONE]\n\n".as_slice()]).0, []);
+}
+
 // [SSE-2]
 #[test]
 fn an_event_ended_by_a_carriage_return_does_not_wait_for_what_follows() {
@@ -169,7 +194,7 @@ fn an_event_without_an_end_is_kept_only_up_to_the_cap() {
     const CAP: usize = 1 << 20;
     let mut observer = Observer::new(CAP);
     observer.feed(b"event: big\ndata: head", |_| panic!("nothing has ended"));
-    let chunk = [b'x'; 1 << 16];
+    let chunk = vec![b'x'; 1 << 16];
     for _ in 0..1024 {
         observer.feed(&chunk, |_| panic!("nothing has ended"));
         assert!(observer.buffered() <= CAP);
@@ -181,7 +206,7 @@ fn an_event_without_an_end_is_kept_only_up_to_the_cap() {
     assert_eq!(observer.buffered(), CAP);
     let mut seen = Vec::new();
     observer.feed(b"\nevent: late\ndata: more\n\ndata: small\n\n", |event| {
-        seen.push(Seen::from(event))
+        seen.push(Seen::from(event));
     });
     let [big, small] = &seen[..] else {
         panic!("two events, not {}", seen.len())
