@@ -91,7 +91,8 @@ pub fn has_content(kind: &[u8], data: &[u8]) -> bool {
     })
 }
 
-/// Whether the event says that the answer is complete, so that a clean end after it is an end and not a cut. [FRAME-7]
+/// Whether the event says that the answer is complete, so that a clean end after it is an end and not a cut; so
+/// does [`Frame::Done`], for those who send it. [FRAME-7]
 pub fn is_finish(kind: &[u8], data: &[u8]) -> bool {
     let kind = kind_of(kind, data);
     if matches!(

@@ -6,7 +6,7 @@
 //!
 //! An event with one data line that lies inside one chunk is handed over as slices of that chunk. Only what a chunk
 //! leaves unfinished is copied, and no byte is searched twice: a line that goes on in the next chunk is a state
-//! ([`Line`]) and not a buffer to be scanned again.
+//! (`Line`) and not a buffer to be scanned again.
 //!
 //! ```text
 //!  line:   Head ──7 bytes, a known name──▶ Value(field) ──┐

@@ -5,7 +5,7 @@ mod vectors;
 
 use super::*;
 
-/// An event with its bytes, and its end counted from the first byte of the stream.
+/// An event with its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     kind: Vec<u8>,
