@@ -40,7 +40,7 @@ pub(crate) fn build(manifest: &Path) -> Result<PathBuf> {
     let toolchain = toolchain::find().map_err(|reason| {
         Failure::new(format!(
             "cannot build the kernel programs: {reason}\n{}",
-            toolchain::RECIPES
+            toolchain::recipes()
         ))
     })?;
     let output = command::root().join("target/bpf");

@@ -18,14 +18,9 @@ pub(crate) const TARGET: &str = "bpfel-unknown-none";
 /// What Debian calls a compiler with a core library for BPF, and the LLVM tools of the same age.
 pub(crate) const PACKAGES: [&str; 3] = ["rustc-web", "libstd-rust-web-dev-bpf", "llvm-22"];
 
-/// Both ways to such a toolchain, for a person.
-pub(crate) const RECIPES: &str = "\
-Kernel programs build with either of these:
-  Debian 12 or later with its security updates, as root:
-    apt-get install -y --no-install-recommends rustc-web libstd-rust-web-dev-bpf llvm-22
-  rustup:
-    rustup toolchain install nightly --component rust-src && cargo install bpf-linker
-Or name an object built elsewhere: LB_EBPF_OBJ=/path/to/lb-ebpf.o";
+/// What a person types for the other way.
+pub(crate) const RUSTUP_RECIPE: &str =
+    "rustup toolchain install nightly --component rust-src && cargo install bpf-linker";
 
 /// How far ahead of the compiler the LLVM tools are looked for.
 const NEWER_LLVM: u32 = 4;
@@ -72,6 +67,18 @@ pub(crate) fn find() -> Result<Toolchain> {
         ))
     })?;
     Ok(Toolchain { compiler, linker })
+}
+
+/// All ways to a toolchain, for a person.
+pub(super) fn recipes() -> String {
+    format!(
+        "The kernel programs build with either of these:\n  \
+         Debian, as root: apt-get install -y --no-install-recommends {}\n  \
+         rustup: {RUSTUP_RECIPE}\n\
+         Or name an object built elsewhere: {}=/path/to/lb-ebpf.o",
+        PACKAGES.join(" "),
+        super::OBJECT_VARIABLE,
+    )
 }
 
 impl Toolchain {

@@ -1,51 +1,94 @@
 //! Installing Debian packages, quietly and only when asked.
 
-use std::process::Command;
+use std::{fs, path::PathBuf, process::Command};
 
 use crate::command::{self, Failure, Result};
 
 /// Mirrors fail now and then; three tries outlast what CI has seen.
 const TRIES: u32 = 3;
 
-/// Whether packages can be installed by this process.
-pub(super) fn available() -> bool {
-    command::find("apt-get").is_some() && command::is_root()
+/// apt, as this process may use it.
+#[derive(Debug, Default)]
+pub(super) struct Apt {
+    /// Read in place of the machine's own list of sources.
+    sources: Option<PathBuf>,
 }
 
-/// Fetches the package lists.
-pub(super) fn update() -> Result {
-    command::retry(TRIES, || command::run_quietly(apt_get().args(["-qq", "update"])))
-}
-
-/// Keeps those of `packages` that some configured source offers.
-pub(super) fn known<'a>(packages: &[&'a str]) -> Result<Vec<&'a str>> {
-    let policy = command::capture(
-        Command::new("apt-cache")
-            .env("LC_ALL", "C")
-            .arg("policy")
-            .args(packages),
-    )?;
-    Ok(packages
-        .iter()
-        .copied()
-        .filter(|package| has_candidate(&policy, package))
-        .collect())
-}
-
-/// Installs `packages`; what is there already stays as it is.
-pub(super) fn install(packages: &[&str]) -> Result {
-    if packages.is_empty() {
-        return Ok(());
+impl Apt {
+    /// None where packages cannot be installed by this process.
+    pub(super) fn find() -> Option<Self> {
+        (command::find("apt-get").is_some() && command::is_root()).then(Self::default)
     }
-    println!("setup: installing {}", packages.join(" "));
-    command::retry(TRIES, || {
-        command::run_quietly(
-            apt_get()
-                .args(["-qq", "install", "--no-install-recommends"])
+
+    /// Fetches the package lists.
+    pub(super) fn update(&self) -> Result {
+        command::retry(TRIES, || command::run_quietly(self.get().args(["-qq", "update"])))
+    }
+
+    /// Lets Debian's security suite be a source too, for this process only; false if there is nothing to add.
+    ///
+    /// A bare system lists only the release itself, in which compilers stay as old as they were on its first day.
+    pub(super) fn add_security(&mut self) -> Result<bool> {
+        let sources = fs::read_to_string("/etc/apt/sources.list").unwrap_or_default();
+        let Some(security) = security_line(&sources) else {
+            return Ok(false);
+        };
+        let folder = command::root().join("target");
+        let file = folder.join("apt-sources.list");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&file, format!("{sources}\n{security}\n")))
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+        self.sources = Some(file);
+        self.update()?;
+        Ok(true)
+    }
+
+    /// Whether some source offers every one of `packages`.
+    pub(super) fn offers(&self, packages: &[&str]) -> Result<bool> {
+        let policy = command::capture(
+            self.tool("apt-cache")
+                .env("LC_ALL", "C")
+                .arg("policy")
                 .args(packages),
-        )
-    })
-    .map_err(|failure| Failure::new(format!("{failure}\nTo see why, run: {}", line(packages))))
+        )?;
+        Ok(packages.iter().all(|package| has_candidate(&policy, package)))
+    }
+
+    /// Installs `packages`; what is there already stays as it is.
+    pub(super) fn install(&self, packages: &[&str]) -> Result {
+        if packages.is_empty() {
+            return Ok(());
+        }
+        println!("setup: installing {}", packages.join(" "));
+        let install = || {
+            command::run_quietly(
+                self.get()
+                    .args(["-qq", "install", "--no-install-recommends"])
+                    .args(packages),
+            )
+        };
+        command::retry(TRIES, install)
+            .map_err(|failure| Failure::new(format!("{failure}\nTo see why, run: {}", line(packages))))
+    }
+
+    fn get(&self) -> Command {
+        let mut command = self.tool("apt-get");
+        // Another apt run (a machine's daily update, a second job) holds the lock for a while.
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .args(["-y", "-o", "DPkg::Lock::Timeout=300"]);
+        command
+    }
+
+    fn tool(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        if let Some(sources) = &self.sources {
+            command
+                .arg("-o")
+                .arg(format!("Dir::Etc::SourceList={}", sources.display()));
+        }
+        command
+    }
 }
 
 /// What a person would type.
@@ -56,13 +99,26 @@ pub(super) fn line(packages: &[&str]) -> String {
     )
 }
 
-fn apt_get() -> Command {
-    let mut command = Command::new("apt-get");
-    // Another apt run (a machine's daily update, a second job) holds the lock for a while.
-    command
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .args(["-y", "-o", "DPkg::Lock::Timeout=300"]);
-    command
+/// The security suite of the Debian release that `sources` name, from the same mirror; none if it is there already.
+fn security_line(sources: &str) -> Option<String> {
+    let lines = sources
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let entries: Vec<_> = lines.filter(|words| words.first() == Some(&"deb")).collect();
+    if entries.iter().flatten().any(|word| word.ends_with("-security")) {
+        return None;
+    }
+    entries.iter().find_map(|words| {
+        let at = words
+            .iter()
+            .position(|word| word.trim_end_matches('/').ends_with("/debian"))?;
+        let (options, mirror, suite) = (
+            words[..at].join(" "),
+            words[at].trim_end_matches('/'),
+            words.get(at + 1)?,
+        );
+        (!suite.contains('-')).then(|| format!("{options} {mirror}-security {suite}-security main"))
+    })
 }
 
 /// Whether `policy`, the answer of `apt-cache policy`, has a version of `package` to install.
@@ -71,9 +127,8 @@ fn has_candidate(policy: &str, package: &str) -> bool {
         .lines()
         .skip_while(|line| line.strip_suffix(':') != Some(package))
         .skip(1);
-    lines
-        .find_map(|line| line.trim().strip_prefix("Candidate: "))
-        .is_some_and(|candidate| candidate != "(none)")
+    let candidate = lines.find_map(|line| line.trim().strip_prefix("Candidate: "));
+    candidate.is_some_and(|candidate| candidate != "(none)")
 }
 
 #[cfg(test)]
@@ -87,5 +142,26 @@ mod tests {
         assert!(has_candidate(policy, "nftables"));
         assert!(!has_candidate(policy, "llvm-99"));
         assert!(!has_candidate(policy, "never-heard-of"));
+    }
+
+    #[test]
+    fn the_security_suite_comes_from_the_mirror_of_the_release() {
+        let bare = "# made by debootstrap\ndeb http://mirror.example/debian bookworm main\n";
+        assert_eq!(
+            security_line(bare).as_deref(),
+            Some("deb http://mirror.example/debian-security bookworm-security main")
+        );
+        let signed = "deb [signed-by=/k.gpg] http://mirror.example/debian/ trixie main\n";
+        assert_eq!(
+            security_line(signed).as_deref(),
+            Some("deb [signed-by=/k.gpg] http://mirror.example/debian-security trixie-security main")
+        );
+        let listed = format!("{bare}deb http://mirror.example/debian-security bookworm-security main\n");
+        assert_eq!(security_line(&listed), None);
+        assert_eq!(
+            security_line("deb http://mirror.example/ubuntu noble main\n"),
+            None
+        );
+        assert_eq!(security_line(""), None);
     }
 }

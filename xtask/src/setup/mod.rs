@@ -8,12 +8,13 @@ use std::process::Command;
 
 use crate::{
     command::{self, Failure, Result},
-    ebpf::toolchain::{self, RECIPES},
+    ebpf::toolchain,
 };
 
 mod apt;
 mod venv;
 
+use apt::Apt;
 pub(crate) use venv::openai_python;
 
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -123,21 +124,36 @@ fn bring(args: Args) -> Result<Vec<&'static Need>> {
     if missing.is_empty() || !(args.install || command::in_ci()) {
         return Ok(missing);
     }
-    if !apt::available() {
+    let Some(mut apt) = Apt::find() else {
         println!("setup: packages are installed only as root and with apt-get");
         return Ok(missing);
+    };
+    apt.update()?;
+    let (mut offered, unknown) = offered(&apt, &missing)?;
+    if !unknown.is_empty() && apt.add_security()? {
+        offered.extend(self::offered(&apt, &unknown)?.0);
     }
-    apt::update()?;
-    // A package that this release of Debian does not have must not keep the others from being installed.
-    let packages = apt::known(
-        &missing
+    apt.install(
+        &offered
             .iter()
             .flat_map(|need| need.packages)
             .copied()
             .collect::<Vec<_>>(),
     )?;
-    apt::install(&packages)?;
     Ok(self::missing())
+}
+
+/// Splits `needs` into those that can be installed whole and the rest; half a toolchain would be of no use.
+fn offered(apt: &Apt, needs: &[&'static Need]) -> Result<(Vec<&'static Need>, Vec<&'static Need>)> {
+    let (mut whole, mut rest) = (Vec::new(), Vec::new());
+    for need in needs {
+        if apt.offers(need.packages)? {
+            whole.push(*need)
+        } else {
+            rest.push(*need)
+        }
+    }
+    Ok((whole, rest))
 }
 
 fn missing() -> Vec<&'static Need> {
@@ -154,7 +170,10 @@ fn report(missing: &[&Need]) -> Failure {
     let packages: Vec<_> = missing.iter().flat_map(|need| need.packages).copied().collect();
     lines.push(format!("On Debian, as root: {}", apt::line(&packages)));
     if missing.iter().any(|need| need.packages == toolchain::PACKAGES) {
-        lines.push(RECIPES.to_owned());
+        lines.push(format!(
+            "The eBPF toolchain may also come from rustup: {}",
+            toolchain::RUSTUP_RECIPE
+        ));
     }
     Failure::new(lines.join("\n"))
 }
