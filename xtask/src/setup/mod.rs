@@ -148,9 +148,9 @@ fn offered(apt: &Apt, needs: &[&'static Need]) -> Result<(Vec<&'static Need>, Ve
     let (mut whole, mut rest) = (Vec::new(), Vec::new());
     for need in needs {
         if apt.offers(need.packages)? {
-            whole.push(*need)
+            whole.push(*need);
         } else {
-            rest.push(*need)
+            rest.push(*need);
         }
     }
     Ok((whole, rest))

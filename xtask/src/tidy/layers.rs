@@ -58,6 +58,7 @@ const LAYERS: [Layer; 11] = [
             "serde_saphyr",
             "sha2",
             "strsim",
+            "subtle",
             "thiserror",
         ]),
     },
