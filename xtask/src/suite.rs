@@ -24,7 +24,11 @@ pub(crate) fn all() -> Result<Command> {
     let mut command = if nextest() {
         let mut command = command::cargo();
         command.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
-        command.args(["--filterset", &format!("not binary(={KERNEL})")]);
+        command.args([
+            "--status-level=slow",
+            "--filterset",
+            &format!("not binary(={KERNEL})"),
+        ]);
         command
     } else {
         let mut command = command::cargo();
