@@ -8,9 +8,6 @@ use std::{
 
 use crate::command::{Failure, Result};
 
-/// Folders that hold nothing of ours.
-const FOREIGN: [&str; 4] = [".git", "target", "artifacts", "node_modules"];
-
 /// Endings of the files whose text is checked.
 const TEXT: [&str; 6] = ["md", "rs", "sh", "toml", "yaml", "yml"];
 
@@ -45,7 +42,9 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let relative = relative(root, &path);
             if entry.file_type()?.is_dir() {
-                if FOREIGN.contains(&name.as_str()) {
+                // What cargo builds lies beside a manifest; a module may be called `target` as well.
+                let built = name == "target" && folder.join("Cargo.toml").exists();
+                if built || name == ".git" {
                     continue;
                 }
                 self.read(root, &path)?;
