@@ -64,6 +64,16 @@ fn a_pure_layer_may_not_name_a_crate_outside_its_tests() {
 }
 
 #[test]
+fn some_crates_belong_to_one_module() {
+    let out = problems("lb/src/proxy/mod.rs", "use aya::Ebpf;");
+    assert_eq!(
+        out,
+        ["lb/src/proxy/mod.rs:1: `proxy` may not name the crate `aya`"]
+    );
+    assert!(problems("lb/src/kernel/attach.rs", "use aya::Ebpf;").is_empty());
+}
+
+#[test]
 fn a_local_module_is_not_mistaken_for_a_crate() {
     assert!(
         problems(
