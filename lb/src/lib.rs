@@ -1,1 +1,2 @@
 //! lb
+pub mod demo;
