@@ -127,8 +127,8 @@ impl Lb {
         value.unwrap_or_default()
     }
 
-    /// The sum over all series of this name that carry all of these labels (`outcome="unknown"`).
-    pub async fn sum(&self, name: &str, labels: &[&str]) -> f64 {
+    /// The sum over all counts of this name that carry all of these labels (`outcome="unknown"`).
+    pub async fn sum(&self, name: &str, labels: &[&str]) -> u64 {
         let page = ask(self.admin, get("/metrics")).await.text();
         let ours = |line: &&str| {
             let rest = line.strip_prefix(name);
@@ -137,7 +137,7 @@ impl Lb {
         };
         page.lines()
             .filter(ours)
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
             .sum()
     }
 
@@ -148,7 +148,7 @@ impl Lb {
             let endpoints = state["endpoints"].as_array().expect("a list of endpoints");
             endpoints.iter().all(|endpoint| endpoint["in_flight"] == 0)
                 && lb.pool().await["in_flight"].as_u64().unwrap_or_default() == 0
-                && lb.sum("lb_inflight_requests", &[]).await == 0.0
+                && lb.sum("lb_inflight_requests", &[]).await == 0
         };
         self.eventually("all in-flight gauges to be back at zero", idle)
             .await;
