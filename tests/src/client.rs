@@ -1,5 +1,6 @@
 //! A client that sees exactly what came over the wire, when it came, and how it ended.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -206,6 +207,12 @@ impl Exchange {
                 }
             }
         }
+    }
+
+    /// Whether no byte of an answer has come so far.
+    pub fn nothing_yet(&mut self) -> bool {
+        let read = self.stream.try_read_buf(&mut self.buffer);
+        self.buffer.is_empty() && read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Whether the connection is over, now or soon.

@@ -97,25 +97,12 @@ impl Lb {
     /// The default pool of the model `chat` in [`Lb::state`].
     pub async fn pool(&self) -> Value {
         let state = self.state().await;
-        let named = |list: &Value, name: &str| {
-            let list = list.as_array().cloned().unwrap_or_default();
-            list.into_iter()
-                .find(|item| item["name"] == name)
-                .unwrap_or_default()
-        };
-        named(&named(&state["models"], "chat")["pools"], "default")
+        named(&named(&state["models"], "chat")["pools"], "default").clone()
     }
 
-    /// An endpoint's entry in [`Lb::state`].
-    pub async fn endpoint(&self, name: &str) -> Value {
-        let endpoints = self.state().await["endpoints"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        endpoints
-            .into_iter()
-            .find(|endpoint| endpoint["endpoint"] == name)
-            .unwrap_or_default()
+    /// The `n`th endpoint of a provider in [`Lb::state`].
+    pub async fn endpoint(&self, provider: &str, n: usize) -> Value {
+        named(&self.state().await["providers"], provider)["endpoints"][n].clone()
     }
 
     /// The value of a series on `/metrics`, by its name with labels as exposed; 0 where it is absent.
@@ -145,8 +132,15 @@ impl Lb {
     pub async fn idle(&self) {
         let idle = async |lb: &Self| {
             let state = lb.state().await;
-            let endpoints = state["endpoints"].as_array().expect("a list of endpoints");
-            endpoints.iter().all(|endpoint| endpoint["in_flight"] == 0)
+            let endpoints = state["providers"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .flat_map(|provider| {
+                    let own = provider["endpoints"].as_array().expect("a list");
+                    own.iter().chain([provider])
+                });
+            endpoints.into_iter().all(|holder| holder["in_flight"] == 0)
                 && lb.pool().await["in_flight"].as_u64().unwrap_or_default() == 0
                 && lb.sum("lb_inflight_requests", &[]).await == 0
         };
@@ -301,6 +295,14 @@ impl Log {
             .and_then(|address| address.parse().ok())
             .expect("a bound address")
     }
+}
+
+/// The item of a list that has this name, or `null`.
+fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
+    let found = list
+        .as_array()
+        .and_then(|list| list.iter().find(|item| item["name"] == name));
+    found.unwrap_or(&Value::Null)
 }
 
 /// The binary under test: `LB_BIN`, else the one that cargo built beside the tests.

@@ -1,6 +1,5 @@
 //! One line a second, and the sum at the end.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -157,19 +156,16 @@ fn seconds(time: Duration) -> String {
     format!("{:.2}s", time.as_secs_f64())
 }
 
-/// Every provider's endpoint state by name; each has one endpoint here.
-fn standings(state: &Value) -> BTreeMap<&str, &str> {
-    let endpoints = state["endpoints"]
+/// Every provider's name and the state of its endpoint; each has one here.
+fn standings(state: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let providers = state["providers"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let mut standings = BTreeMap::new();
-    for endpoint in endpoints {
-        if let (Some(provider), Some(state)) = (endpoint["provider"].as_str(), endpoint["state"].as_str()) {
-            standings.insert(provider, state);
-        }
-    }
-    standings
+    providers.iter().filter_map(|provider| {
+        let standing = provider["endpoints"][0]["state"].as_str()?;
+        Some((provider["name"].as_str()?, standing))
+    })
 }
 
 fn find<'a>(list: &'a Value, name: &str) -> &'a Value {

@@ -117,6 +117,6 @@ async fn a_kept_connection_that_the_provider_has_closed_costs_the_client_nothing
         assert_eq!(lb.chat(false).await.status(), 200);
         assert_eq!(lb.chat(false).await.status(), 200);
     }
-    let health = lb.endpoint("gpu-0").await;
+    let health = lb.endpoint("gpu", 0).await;
     assert_eq!(health["state"], "healthy");
 }

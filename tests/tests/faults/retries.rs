@@ -38,7 +38,7 @@ async fn a_client_error_passes_on_unchanged_and_blames_nobody() {
         assert_eq!(answer.json()["error"]["message"], format!("scripted {status}"));
     }
     assert_eq!(alternate.requests().len(), 0);
-    assert_eq!(lb.endpoint("gpu-0").await["state"], "healthy");
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "healthy");
 }
 
 // field fault K3
@@ -48,7 +48,7 @@ async fn backpressure_is_not_death() {
     for _ in 0..10 {
         assert_eq!(lb.chat(false).await.status(), 200);
     }
-    assert_eq!(lb.endpoint("gpu-0").await["state"], "healthy");
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "healthy");
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn a_refused_connection_is_answered_for_and_after_five_the_endpoint_is_out
     for _ in 0..5 {
         assert_eq!(lb.chat(false).await.status(), 200);
     }
-    assert_eq!(lb.endpoint("gpu-0").await["state"], "ejected");
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "ejected");
     assert_eq!(
         lb.sum(
             "lb_ejections_total",
@@ -77,7 +77,7 @@ async fn when_every_endpoint_is_out_requests_are_sent_all_the_same() {
     for _ in 0..5 {
         assert_eq!(lb.chat(false).await.status(), 500);
     }
-    assert_eq!(lb.endpoint("gpu-0").await["state"], "ejected");
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "ejected");
     provider.otherwise(Script::completion("ok"));
     assert_eq!(lb.chat(false).await.status(), 200);
     assert!(lb.sum("lb_fail_open_picks_total", &["provider=\"gpu\""]).await >= 1);
@@ -94,12 +94,12 @@ async fn an_ejected_endpoint_comes_back_by_itself() {
     for _ in 0..5 {
         lb.chat(false).await;
     }
-    assert_eq!(lb.endpoint("gpu-0").await["state"], "ejected");
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "ejected");
     preferred.otherwise(Script::completion("back"));
     let back = async |lb: &Lb| lb.chat(false).await.text().contains("back");
     lb.eventually("the preferred provider to be used again", back)
         .await;
-    assert_eq!(lb.endpoint("gpu-0").await["state"], "healthy");
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "healthy");
 }
 
 // field fault R2

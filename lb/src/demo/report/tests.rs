@@ -17,9 +17,9 @@ fn sample(provider: &str, milliseconds: u64) -> Sample {
 fn state(share: f64) -> Value {
     json!({
         "models": [{"name": "chat", "pools": [{"name": "default", "share": share, "breach_rate": 0.12}]}],
-        "endpoints": [
-            {"provider": "gpu", "endpoint": "gpu-0", "state": "ejected", "in_flight": 0},
-            {"provider": "vendor-a", "endpoint": "vendor-a-0", "state": "healthy", "in_flight": 1},
+        "providers": [
+            {"name": "gpu", "endpoints": [{"name": "gpu-0", "state": "ejected", "in_flight": 0}]},
+            {"name": "vendor-a", "endpoints": [{"name": "vendor-a-0", "state": "healthy", "in_flight": 1}]},
         ],
     })
 }
