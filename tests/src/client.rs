@@ -209,6 +209,20 @@ impl Exchange {
         }
     }
 
+    /// Reads and forgets what comes over the wire until `length` more bytes have come; panics if it ends before.
+    pub async fn skip(&mut self, length: usize) {
+        let mut left = length;
+        while left > 0 {
+            assert!(
+                !self.buffer.is_empty() || self.read().await,
+                "an end {left} bytes too early"
+            );
+            let taken = self.buffer.len().min(left);
+            self.buffer.drain(..taken);
+            left -= taken;
+        }
+    }
+
     /// Whether no byte of an answer has come so far.
     pub fn nothing_yet(&mut self) -> bool {
         let read = self.stream.try_read_buf(&mut self.buffer);

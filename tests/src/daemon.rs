@@ -69,6 +69,14 @@ impl Lb {
         self.child.id().expect("not yet waited for")
     }
 
+    /// Its resident memory, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.expect("Linux says how much memory a process has")
+    }
+
     /// Its configuration file.
     pub fn file(&self) -> PathBuf {
         self.folder.0.join("lb.yaml")

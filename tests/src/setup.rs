@@ -15,6 +15,7 @@ pub struct Setup {
     model: Vec<String>,
     fallback: Vec<String>,
     server: Vec<String>,
+    listener: Vec<String>,
     top: Vec<String>,
 }
 
@@ -86,6 +87,13 @@ impl Setup {
         self
     }
 
+    /// A setting of the listener for clients.
+    #[must_use]
+    pub fn listener(mut self, member: &str) -> Self {
+        self.listener.push(member.to_owned());
+        self
+    }
+
     /// A further section, as a whole line or more.
     #[must_use]
     pub fn section(mut self, lines: &str) -> Self {
@@ -100,7 +108,11 @@ impl Setup {
             text.push_str(&line);
             text.push('\n');
         };
-        line("listeners: [{ name: data, address: \"127.0.0.1:0\" }]".into());
+        let flow = |first: &str, rest: &[String]| [&[first.to_owned()], rest].concat().join(", ");
+        line(format!(
+            "listeners: [{{ {} }}]",
+            flow("name: data, address: \"127.0.0.1:0\"", &self.listener)
+        ));
         line("admin: { address: \"127.0.0.1:0\" }".into());
         line("log: { format: json }".into());
         line(format!(

@@ -125,21 +125,29 @@ impl Wire {
             match step {
                 Step::Close => return ControlFlow::Break(Over::ByScript),
                 Step::Pause(gap) => self.unless_left(sleep(*gap)).await?,
+                Step::Repeat(bytes, times) => {
+                    for _ in 0..*times {
+                        self.write(bytes).await?;
+                    }
+                }
                 Step::Reset => {
                     // Without lingering, the close that follows is a reset; a peer already gone is no matter.
                     drop(self.stream.set_zero_linger());
                     return ControlFlow::Break(Over::ByScript);
                 }
-                Step::Send(bytes) => {
-                    if self.stream.write_all(bytes).await.is_err() {
-                        return ControlFlow::Break(Over::ByPeer);
-                    }
-                }
+                Step::Send(bytes) => self.write(bytes).await?,
                 Step::Stall => self.unless_left(std::future::pending()).await?,
                 Step::Wait(signal) => self.unless_left(signal.fired()).await?,
             }
         }
         ControlFlow::Continue(())
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> ControlFlow<Over> {
+        match self.stream.write_all(bytes).await {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(Over::ByPeer),
+        }
     }
 
     /// Waits for `event`, but no longer than the peer stays.

@@ -15,6 +15,8 @@ pub enum Step {
     Close,
     /// Lets real time pass; only for gaps that a timer of the proxy has to see.
     Pause(Duration),
+    /// Writes these bytes so many times: bodies larger than a test wants to hold.
+    Repeat(Bytes, usize),
     /// Closes the connection with a reset (RST).
     Reset,
     /// Writes these bytes as they are.

@@ -124,7 +124,7 @@ async fn a_single_provider_and_an_exempt_request_have_no_deadline() {
 }
 
 // field fault T4
-// [STREAM-10, STREAM-18]
+// [STREAM-10] [STREAM-18]
 #[tokio::test]
 async fn silence_after_the_first_token_ends_the_stream_and_frees_its_slot() {
     let preferred = Provider::start(Script::stream().token("a").stall()).await;

@@ -4,5 +4,6 @@
 
 mod bytes;
 mod cancel;
+mod cost;
 mod peek;
 mod share;
