@@ -1,42 +1,54 @@
 //! A simulated OpenAI-compatible provider whose first-token time depends on its load.
 //!
-//! The plant is a model server in its simplest form: a few slots in which a prompt is worked on for a fixed time, and a
-//! first-come queue before them. Below its capacity (slots / prefill) it answers in the prefill time; above, the queue
-//! grows and the first token with it, without bound: the very curve that a share controller is made for. A client
-//! that leaves gives up its place in the queue or its slot at once, as good model servers do.
+//! The plant is a model server with continuous batching in its simplest form: every request in the batch slows the
+//! prefill of the next one, so that the first token takes `prefill · (1 + in flight / batch)`. That is the curve a
+//! share controller is made for: flat at low load, steep near the limit, and it answers at once to less load. A client
+//! that leaves gives up its place in the batch at once, as good model servers see to.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 /// How a provider answers under load.
 #[derive(Debug)]
 pub(super) struct Plant {
-    slots: Semaphore,
     prefill: Duration,
+    batch: AtomicU32,
+    in_flight: AtomicU32,
 }
 
 impl Plant {
-    /// A plant that works on `slots` prompts at a time, each for `prefill`.
-    pub(super) fn new(slots: usize, prefill: Duration) -> Self {
+    /// A plant whose first token takes `prefill` when it is alone, and twice that with `batch` others in flight.
+    pub(super) fn new(prefill: Duration, batch: u32) -> Self {
         Self {
-            slots: Semaphore::new(slots),
             prefill,
+            batch: AtomicU32::new(batch),
+            in_flight: AtomicU32::new(0),
         }
     }
 
-    /// Waits for a slot and works on a prompt; dropped, the place is free again.
-    async fn first_token(&self) {
-        let _slot = self.slots.acquire().await.expect("the slots are never closed");
-        sleep(self.prefill).await;
+    /// Takes a place in the batch, and tells how long the first token takes from here.
+    fn enter(&self) -> (Place<'_>, Duration) {
+        let others = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let batch = self.batch.load(Ordering::Relaxed);
+        (Place(self), self.prefill + self.prefill * others / batch)
+    }
+}
+
+/// A place in a plant's batch, free again when dropped.
+struct Place<'a>(&'a Plant);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -72,9 +84,9 @@ impl Provider {
         format!("http://{}/v1", self.address)
     }
 
-    /// Gives it more capacity.
-    pub(super) fn add_slots(&self, slots: usize) {
-        self.plant.slots.add_permits(slots);
+    /// Changes its capacity.
+    pub(super) fn resize(&self, batch: u32) {
+        self.plant.batch.store(batch, Ordering::Relaxed);
     }
 
     /// Closes the port and every connection, as the death of a process does.
@@ -126,7 +138,8 @@ impl Connection {
     async fn serve(&mut self, name: &str, plant: &Plant) -> io::Result<()> {
         loop {
             let request = self.request().await?;
-            self.unless_left(plant.first_token()).await?;
+            let (_place, first_token) = plant.enter();
+            self.unless_left(sleep(first_token)).await?;
             if request["stream"] == true {
                 self.stream(name).await?;
             } else {

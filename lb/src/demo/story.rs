@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(super) enum Event {
     /// From now on so many requests arrive a second.
     Load(f64),
-    /// The preferred provider gets twice its slots.
+    /// The preferred provider gets three times its batch.
     MoreCapacity,
     /// The preferred provider's process dies.
     KillPreferred,
@@ -21,8 +21,8 @@ pub(super) enum Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Load(rate) if *rate < 26.0 => {
-                write!(f, "-- load: {rate} requests/s; gpu serves 26 by itself")
+            Self::Load(rate) if *rate < 24.0 => {
+                write!(f, "-- load: {rate} requests/s; gpu can serve 24 in its budget")
             }
             Self::Load(rate) => write!(
                 f,
@@ -30,7 +30,7 @@ impl fmt::Display for Event {
             ),
             Self::MoreCapacity => write!(
                 f,
-                "-- gpu gets twice its capacity: it could serve all of the load"
+                "-- gpu gets three times its capacity and could serve all of the load"
             ),
             Self::KillPreferred => write!(
                 f,
