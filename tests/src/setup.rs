@@ -11,6 +11,7 @@ use crate::provider::{Provider, Refusing};
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     providers: Vec<(String, String)>,
+    keyless: bool,
     provider: Vec<String>,
     model: Vec<String>,
     fallback: Vec<String>,
@@ -44,7 +45,8 @@ impl Setup {
         Self::new().at("gpu", &[&provider.url()])
     }
 
-    /// Adds a provider with these endpoints, as the model's next target; its upstream model is `<name>-model`.
+    /// Adds a provider with these endpoints, as the model's next target; its upstream model is `<name>-model`, its key
+    /// `key-of-<name>`.
     #[must_use]
     pub fn at(mut self, name: &str, urls: &[&str]) -> Self {
         let mut endpoints = String::new();
@@ -56,6 +58,13 @@ impl Setup {
             name.to_owned(),
             format!("endpoints: [ {endpoints} ], api_key: key-of-{name}"),
         ));
+        self
+    }
+
+    /// Leaves out every provider's key.
+    #[must_use]
+    pub fn without_keys(mut self) -> Self {
+        self.keyless = true;
         self
     }
 

@@ -43,7 +43,7 @@ async fn every_attempt_carries_its_own_providers_credentials_and_no_one_elses() 
 #[tokio::test]
 async fn a_provider_without_a_key_gets_none_and_one_with_passthrough_gets_the_clients() {
     let provider = Provider::start(Script::completion("ok")).await;
-    let open = Lb::start(&Setup::single(&provider).provider("api_key: null")).await;
+    let open = Lb::start(&Setup::single(&provider).without_keys()).await;
     open.ask(post(
         "/v1/chat/completions",
         CLIENT_SECRETS,
@@ -52,7 +52,12 @@ async fn a_provider_without_a_key_gets_none_and_one_with_passthrough_gets_the_cl
     .await;
     assert!(!provider.request(0).await.head.contains("client-secret"));
 
-    let passing = Lb::start(&Setup::single(&provider).provider("passthrough_auth: true")).await;
+    let passing = Lb::start(
+        &Setup::single(&provider)
+            .without_keys()
+            .provider("passthrough_auth: true"),
+    )
+    .await;
     passing
         .ask(post(
             "/v1/chat/completions",

@@ -108,7 +108,7 @@ async fn every_attempt_but_the_last_has_a_deadline() {
 async fn a_single_provider_and_an_exempt_request_have_no_deadline() {
     let slow = Script::silent().pause(600).then(head()).token("slow").finish();
     let single = Provider::start(slow.clone()).await;
-    let lb = Lb::start(&short_deadline(Setup::single(&single)).fallback("max_attempts: null")).await;
+    let lb = Lb::start(&short_deadline(Setup::single(&single))).await;
     assert!(lb.chat(true).await.text().contains("slow"));
 
     let (_preferred, alternate, lb) = pair(slow, Script::streamed(&["ok"])).await;
