@@ -2,6 +2,7 @@
 //!
 //! docs/ARCHITECTURE.md has the life of a request and the map of the code; docs/BEHAVIOUR.md has every rule.
 
+pub mod admin;
 pub mod clock;
 pub mod config;
 pub mod demo;
@@ -9,5 +10,6 @@ pub mod metrics;
 pub mod net;
 pub mod policy;
 pub mod proxy;
+pub mod run;
 pub mod upstream;
 pub mod wire;

@@ -33,7 +33,9 @@ pub struct View {
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("token", &self.token).finish_non_exhaustive()
+        f.debug_struct("View")
+            .field("token", &self.token)
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,44 +62,87 @@ impl View {
     fn ready(&self, query: Option<&str>) -> Response<Full<Bytes>> {
         let checks = (self.checks)();
         let ready = checks.iter().all(|check| check.ok);
-        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let status = if ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
         let verbose = query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
         if !verbose {
             return text(status, if ready { "ok\n" } else { "not ready\n" });
         }
         let lines = checks.iter().map(|check| {
-            if check.ok { format!("[+]{} ok\n", check.name) } else { format!("[-]{} failed\n", check.name) }
+            if check.ok {
+                format!("[+]{} ok\n", check.name)
+            } else {
+                format!("[-]{} failed\n", check.name)
+            }
         });
         text(status, lines.collect::<String>())
     }
 
     fn guarded<B>(&self, request: &Request<B>, path: &str) -> Response<Full<Bytes>> {
-        if self.token.as_ref().is_some_and(|token| !token.is_in(request.headers())) {
-            let mut response = error(StatusCode::UNAUTHORIZED, "invalid_api_key", "a bearer token is needed");
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        if self
+            .token
+            .as_ref()
+            .is_some_and(|token| !token.is_in(request.headers()))
+        {
+            let mut response = error(
+                StatusCode::UNAUTHORIZED,
+                "invalid_api_key",
+                "a bearer token is needed",
+            );
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             return response;
         }
         if self.token.is_none() && !is_local(request) {
             // A page in a browser on this machine can name loopback by any name that resolves to it.
-            return error(StatusCode::FORBIDDEN, "forbidden_host", "ask for this by a loopback address");
+            return error(
+                StatusCode::FORBIDDEN,
+                "forbidden_host",
+                "ask for this by a loopback address",
+            );
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut response = error(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only GET is served here");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            let mut response = error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "only GET is served here",
+            );
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
         match path {
             "/api/v1/state" => self.show_state(),
-            "/metrics" => typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", (self.metrics)()),
-            _ => error(StatusCode::NOT_FOUND, "not_found", "nothing is served under this path"),
+            "/metrics" => typed(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                (self.metrics)(),
+            ),
+            _ => error(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "nothing is served under this path",
+            ),
         }
     }
 
     fn show_state(&self) -> Response<Full<Bytes>> {
-        let shown = Shown { version: env!("CARGO_PKG_VERSION"), state: (self.state)() };
+        let shown = Shown {
+            version: env!("CARGO_PKG_VERSION"),
+            state: (self.state)(),
+        };
         match serde_json::to_string(&shown) {
             Ok(json) => typed(StatusCode::OK, "application/json", json),
-            Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the state cannot be written as JSON"),
+            Err(_) => error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal",
+                "the state cannot be written as JSON",
+            ),
         }
     }
 }
@@ -105,8 +150,13 @@ impl View {
 /// Whether a request names this machine by a loopback address, and comes from no page elsewhere.
 fn is_local<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
+    let name = host
+        .rsplit_once(':')
+        .map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
     let loopback = matches!(name, "localhost" | "[::1]") || name.starts_with("127.");
     loopback && !headers.contains_key(ORIGIN)
 }
@@ -118,13 +168,19 @@ fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
 fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
 fn error(status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>> {
-    let kind = if status.is_server_error() { "server_error" } else { "invalid_request_error" };
-    let body = serde_json::json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
+    let kind = if status.is_server_error() {
+        "server_error"
+    } else {
+        "invalid_request_error"
+    };
+    let body =
+        serde_json::json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
     typed(status, "application/json", body.to_string())
 }
-

@@ -23,7 +23,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 pub async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return Ok(()) };
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+            return Ok(());
+        };
         let (stream, _peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -34,7 +36,8 @@ pub async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
         };
         let view = Arc::clone(&view);
         tokio::spawn(async move {
-            let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(view.answer(&request))));
+            let service =
+                service_fn(|request| std::future::ready(Ok::<_, Infallible>(view.answer(&request))));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)

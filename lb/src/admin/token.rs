@@ -19,8 +19,12 @@ impl Token {
 
     /// Whether a request with these headers carries it.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let Some(value) = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes) else { return false };
-        let Some((scheme, token)) = value.split_at_checked(7) else { return false };
+        let Some(value) = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes) else {
+            return false;
+        };
+        let Some((scheme, token)) = value.split_at_checked(7) else {
+            return false;
+        };
         let digest: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
         scheme.eq_ignore_ascii_case(b"bearer ") && bool::from(self.0.ct_eq(&digest))
     }

@@ -214,12 +214,12 @@ pub struct ProviderMetrics {
 impl Metrics {
     /// Counts a request that lb refused before any attempt.
     pub fn refused(&self, code: &'static str) {
-        self.refused.with_label_values(&[code]).inc();
+        self.requests.refused.with_label_values(&[code]).inc();
     }
 
     /// The series of a model or preset name.
     pub fn model(&self, name: &str) -> ModelMetrics {
-        let outcome = |value: &str| self.requests.with_label_values(&[name, value]);
+        let outcome = |value: &str| self.requests.total.with_label_values(&[name, value]);
         ModelMetrics {
             outcomes: [
                 outcome("cancelled"),
@@ -227,11 +227,14 @@ impl Metrics {
                 outcome("ok"),
                 outcome("truncated"),
             ],
-            cancellations: self.cancellations.with_label_values(&[name]),
-            incomplete: self.incomplete.with_label_values(&[name]),
-            inflight: self.inflight.with_label_values(&[name]),
-            failovers: AttemptOutcome::ALL
-                .map(|reason| self.failovers.with_label_values(&[name, reason.as_str()])),
+            cancellations: self.requests.cancellations.with_label_values(&[name]),
+            incomplete: self.requests.incomplete.with_label_values(&[name]),
+            inflight: self.requests.inflight.with_label_values(&[name]),
+            failovers: AttemptOutcome::ALL.map(|reason| {
+                self.requests
+                    .failovers
+                    .with_label_values(&[name, reason.as_str()])
+            }),
         }
     }
 
@@ -239,33 +242,37 @@ impl Metrics {
     pub fn link(&self, model: &str, pool: &str, provider: &str, role: Role) -> LinkMetrics {
         let labels = &[model, pool, role.as_str()];
         LinkMetrics {
-            attempts: AttemptOutcome::ALL
-                .map(|o| self.attempts.with_label_values(&[model, provider, o.as_str()])),
-            midstream: self.midstream.with_label_values(&[model, provider]),
-            first_token: self.first_token.with_label_values(labels),
-            first_token_timeouts: self.first_token_timeouts.with_label_values(labels),
+            attempts: AttemptOutcome::ALL.map(|o| {
+                self.attempts
+                    .total
+                    .with_label_values(&[model, provider, o.as_str()])
+            }),
+            midstream: self.attempts.midstream.with_label_values(&[model, provider]),
+            first_token: self.attempts.first_token.with_label_values(labels),
+            first_token_timeouts: self.attempts.first_token_timeouts.with_label_values(labels),
         }
     }
 
     /// The series of a pool's controller.
     pub fn pool(&self, model: &str, pool: &str, overload_statuses: &[u16]) -> PoolMetrics {
         let labels = &[model, pool];
-        let sample = |outcome: &str| self.samples.with_label_values(&[model, pool, outcome]);
-        let adjustment = |direction: &str| self.adjustments.with_label_values(&[model, pool, direction]);
-        let draw = |start: &str| self.draws.with_label_values(&[model, pool, start]);
+        let sample = |outcome: &str| self.aimd.samples.with_label_values(&[model, pool, outcome]);
+        let adjustment = |direction: &str| self.aimd.adjustments.with_label_values(&[model, pool, direction]);
+        let draw = |start: &str| self.aimd.draws.with_label_values(&[model, pool, start]);
         let overload = |status: &u16| {
             (
                 *status,
-                self.overload_breaches
+                self.aimd
+                    .overload_breaches
                     .with_label_values(&[model, pool, status.to_string().as_str()]),
             )
         };
         PoolMetrics {
-            share: self.share.with_label_values(labels),
-            active: self.active.with_label_values(labels),
-            window_samples: self.window_samples.with_label_values(labels),
-            window_breach: self.window_breach.with_label_values(labels),
-            in_flight: self.aimd_in_flight.with_label_values(labels),
+            share: self.aimd.share.with_label_values(labels),
+            active: self.aimd.active.with_label_values(labels),
+            window_samples: self.aimd.window_samples.with_label_values(labels),
+            window_breach: self.aimd.window_breach.with_label_values(labels),
+            in_flight: self.aimd.in_flight.with_label_values(labels),
             up: adjustment("up"),
             down: adjustment("down"),
             idle: adjustment("idle"),
@@ -282,20 +289,23 @@ impl Metrics {
     /// The series of an endpoint; `causes` are all causes an ejection can have.
     pub fn endpoint(&self, provider: &str, endpoint: &str, causes: &[&'static str]) -> EndpointMetrics {
         let state = |state: &str| {
-            self.endpoint_state
+            self.endpoints
+                .state
                 .with_label_values(&[provider, endpoint, state])
         };
         EndpointMetrics {
             healthy: state("healthy"),
             ejected: state("ejected"),
             half_open: state("half_open"),
-            in_flight: self.endpoint_in_flight.with_label_values(&[provider, endpoint]),
+            in_flight: self.endpoints.in_flight.with_label_values(&[provider, endpoint]),
             ejections: causes
                 .iter()
                 .map(|cause| {
                     (
                         *cause,
-                        self.ejections.with_label_values(&[provider, endpoint, cause]),
+                        self.endpoints
+                            .ejections
+                            .with_label_values(&[provider, endpoint, cause]),
                     )
                 })
                 .collect(),
@@ -305,7 +315,7 @@ impl Metrics {
     /// The series of a provider.
     pub fn provider(&self, provider: &str) -> ProviderMetrics {
         ProviderMetrics {
-            fail_open_picks: self.fail_open.with_label_values(&[provider]),
+            fail_open_picks: self.endpoints.fail_open.with_label_values(&[provider]),
         }
     }
 }

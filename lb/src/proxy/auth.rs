@@ -44,5 +44,5 @@ fn presented(headers: &HeaderMap) -> Option<&[u8]> {
             .eq_ignore_ascii_case(b"bearer ")
             .then(|| token.trim_ascii())
     });
-    bearer.or_else(|| headers.get("x-api-key").map(|value| value.as_bytes()))
+    bearer.or_else(|| headers.get("x-api-key").map(http::HeaderValue::as_bytes))
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode};
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
-use super::peek::{End, Lead, Peeked, peek};
+use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
 use super::timer::{earlier, until};
@@ -51,7 +51,7 @@ enum Reply {
     Head {
         status: StatusCode,
         headers: HeaderMap,
-        lead: Lead,
+        lead: Box<Lead>,
     },
 }
 
@@ -185,83 +185,56 @@ async fn judge_head(
     total: Option<Instant>,
 ) -> Tried {
     let (parts, body) = response.into_parts();
-    let (status, headers) = (parts.status, parts.headers);
-    let code = status.as_u16();
-    let lead = |body| Lead {
-        withheld: Vec::new(),
-        body,
-        end: End::Open,
-        watch: None,
-    };
+    let code = parts.status.as_u16();
     if code >= 400 {
-        let response = Some(Reply::Head {
-            status,
-            headers,
-            lead: lead(body),
-        });
         return Tried {
             ended: Ended::Status { code },
-            response,
+            response: Some(Reply::head(parts, Lead::whole(body, None))),
         };
     }
     let model = &attempt.link().model;
-    let observable = is_event_stream(&headers) && !is_encoded(&headers);
-    if !observable {
-        let response = Some(Reply::Head {
-            status,
-            headers,
-            lead: lead(body),
-        });
+    let committed = Ended::Committed { first_data: None };
+    if !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
         return Tried {
-            ended: Ended::Committed { first_data: None },
-            response,
+            ended: committed,
+            response: Some(Reply::head(parts, Lead::whole(body, None))),
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
     let watch = Watch::new(&model.config, peeked);
     if !peeked {
-        let lead = Lead {
-            watch: Some(watch),
-            ..lead(body)
-        };
-        let response = Some(Reply::Head {
-            status,
-            headers,
-            lead,
-        });
         return Tried {
-            ended: Ended::Committed { first_data: None },
-            response,
+            ended: committed,
+            response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
         };
     }
-    match peek(worker, attempt, body, watch, total).await {
-        Peeked::Commit { lead, first_data } => Tried {
-            ended: Ended::Committed { first_data },
-            response: Some(Reply::Head {
-                status,
-                headers,
-                lead,
-            }),
-        },
-        Peeked::Empty => Tried {
-            ended: Ended::Empty,
-            response: None,
-        },
-        Peeked::Error { status, data } => Tried {
-            ended: Ended::Embedded { code: status },
-            response: Some(Reply::Embedded { status, data }),
-        },
-        Peeked::FirstTokenTimeout => {
-            let after = worker.now().since(attempt.started());
-            Tried {
-                ended: Ended::FirstTokenTimeout { after },
-                response: None,
-            }
+    let (ended, response) = match peek(worker, attempt, body, watch, total).await {
+        Peeked::Commit { lead, first_data } => {
+            (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
         }
-        Peeked::TotalDeadline => Tried {
-            ended: Ended::TotalDeadline,
-            response: None,
-        },
+        Peeked::Empty => (Ended::Empty, None),
+        Peeked::Error { status: code, data } => (
+            Ended::Embedded { code },
+            Some(Reply::Embedded { status: code, data }),
+        ),
+        Peeked::FirstTokenTimeout => (
+            Ended::FirstTokenTimeout {
+                after: worker.now().since(attempt.started()),
+            },
+            None,
+        ),
+        Peeked::TotalDeadline => (Ended::TotalDeadline, None),
+    };
+    Tried { ended, response }
+}
+
+impl Reply {
+    fn head(parts: http::response::Parts, lead: Lead) -> Self {
+        Self::Head {
+            status: parts.status,
+            headers: parts.headers,
+            lead: Box::new(lead),
+        }
     }
 }
 
@@ -295,7 +268,7 @@ fn answer(
             if status.as_u16() >= 400 {
                 account.will_fail();
             }
-            let mut response = Response::new(Body::relay(Relay::new(lead, tail, account, worker)));
+            let mut response = Response::new(Body::relay(Relay::new(*lead, tail, account, worker)));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
             response

@@ -131,7 +131,7 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     }
 }
 
-/// The request's id: a trusted peer's own, else a new one (UUIDv7: sorts by time, unguessable).
+/// The request's id: a trusted peer's own, else a new one (`UUIDv7`: sorts by time, unguessable).
 pub(super) fn request_id(headers: &HeaderMap, peer: Peer, unix_millis: u64, random: u128) -> HeaderValue {
     if let Some(kept) = headers
         .get(X_REQUEST_ID)

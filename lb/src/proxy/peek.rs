@@ -27,6 +27,18 @@ pub(super) struct Lead {
     pub(super) watch: Option<Watch>,
 }
 
+impl Lead {
+    /// A body of which nothing was withheld.
+    pub(super) fn whole(body: Incoming, watch: Option<Watch>) -> Self {
+        Self {
+            withheld: Vec::new(),
+            body,
+            end: End::Open,
+            watch,
+        }
+    }
+}
+
 /// How far a body has come.
 #[derive(Debug)]
 pub(super) enum End {
@@ -43,7 +55,7 @@ pub(super) enum End {
 pub(super) enum Peeked {
     /// The stream is the answer.
     Commit {
-        lead: Lead,
+        lead: Box<Lead>,
         first_data: Option<Duration>,
     },
     /// It ended, or broke, before its first decisive event.
@@ -177,7 +189,7 @@ impl Peek<'_> {
         self.watch.commit();
         self.lead.watch = Some(self.watch);
         Peeked::Commit {
-            lead: self.lead,
+            lead: Box::new(self.lead),
             first_data: self.first_data,
         }
     }

@@ -132,7 +132,7 @@ impl Relay {
         let mut hint = SizeHint::new();
         match inner.exact() {
             Some(left) if matches!(self.end, End::Open | End::Clean) => {
-                hint.set_exact(left + self.withheld_bytes)
+                hint.set_exact(left + self.withheld_bytes);
             }
             _ => hint.set_lower(self.withheld_bytes),
         }

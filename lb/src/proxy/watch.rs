@@ -25,6 +25,10 @@ struct Rules {
 
 /// What was seen so far.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts about one stream"
+)]
 struct Seen {
     committed: bool,
     first_data: bool,

@@ -30,7 +30,10 @@ pub(super) fn start(
     listener: TcpListener,
     view: Arc<View>,
 ) -> Result<JoinHandle<()>, StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Thread)?;
     let config = config.clone();
     let body = move || {
         runtime.block_on(async move {
@@ -38,15 +41,21 @@ pub(super) fn start(
             tokio::spawn(sweep(Arc::clone(&shared)));
             let serving = tokio::spawn(async move { serve(listener, view).await });
             // Whoever asks is answered until the very end: that is when operators look.
-            let _sender_is_in_shared = shared.drain.subscribe().wait_for(|drain| *drain == Drain::Now).await;
+            let mut drain = shared.drain.subscribe();
+            // Its sender is in `shared`, so it cannot close.
+            drop(drain.wait_for(|drain| *drain == Drain::Now).await);
             serving.abort();
         });
     };
-    std::thread::Builder::new().name("lb-control".to_owned()).spawn(body).map_err(StartError::Thread)
+    std::thread::Builder::new()
+        .name("lb-control".to_owned())
+        .spawn(body)
+        .map_err(StartError::Thread)
 }
 
 async fn serve(listener: TcpListener, view: Arc<View>) {
-    let served: io::Result<()> = async { admin::serve(tokio::net::TcpListener::from_std(listener)?, view).await }.await;
+    let served: io::Result<()> =
+        async { admin::serve(tokio::net::TcpListener::from_std(listener)?, view).await }.await;
     if let Err(error) = served {
         tracing::error!(%error, "the admin listener ended");
     }

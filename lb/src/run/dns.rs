@@ -23,10 +23,21 @@ struct Named {
 
 /// Looks every name up now and again, each on its own clock.
 pub(super) fn start(shared: &Arc<Shared>, config: &Config) {
-    let urls = config.providers.iter().flat_map(|provider| &provider.endpoints).map(|endpoint| &endpoint.url);
+    let urls = config
+        .providers
+        .iter()
+        .flat_map(|provider| &provider.endpoints)
+        .map(|endpoint| &endpoint.url);
     for (id, url) in urls.enumerate() {
         if let Host::Name(host) = url.host() {
-            tokio::spawn(keep(Arc::clone(shared), Named { id, host: host.clone(), port: url.port() }));
+            tokio::spawn(keep(
+                Arc::clone(shared),
+                Named {
+                    id,
+                    host: host.clone(),
+                    port: url.port(),
+                },
+            ));
         }
     }
 }
@@ -36,7 +47,9 @@ async fn keep(shared: Arc<Shared>, named: Named) {
         let resolved = resolve(&named).await;
         let wait = match resolved {
             Ok(addresses) if !addresses.is_empty() => {
-                shared.live.load().routes[named.id].destination.set_addresses(&addresses);
+                shared.live.load().routes[named.id]
+                    .destination
+                    .set_addresses(&addresses);
                 REFRESH.mul_f64(0.9 + 0.2 * fastrand::f64())
             }
             Ok(_) => {
@@ -53,5 +66,7 @@ async fn keep(shared: Arc<Shared>, named: Named) {
 }
 
 async fn resolve(named: &Named) -> std::io::Result<Vec<SocketAddr>> {
-    Ok(tokio::net::lookup_host((named.host.as_str(), named.port)).await?.collect())
+    Ok(tokio::net::lookup_host((named.host.as_str(), named.port))
+        .await?
+        .collect())
 }

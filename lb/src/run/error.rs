@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another process has the address.
-    #[error("listener `{name}`: {address} is in use by another process; stop it, or change the listener's `address`")]
+    #[error(
+        "listener `{name}`: {address} is in use by another process; stop it, or change the listener's `address`"
+    )]
     AddressInUse {
         /// The listener.
         name: String,
@@ -62,7 +64,11 @@ impl StartError {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::AddressInUse { name, address },
             io::ErrorKind::PermissionDenied => Self::Permission { name, address },
-            _ => Self::Bind { name, address, source },
+            _ => Self::Bind {
+                name,
+                address,
+                source,
+            },
         }
     }
 

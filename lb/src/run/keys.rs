@@ -28,7 +28,7 @@ pub(super) fn of_providers(config: &Config) -> Result<Vec<Option<HeaderValue>>, 
                 AuthHeader::Authorization => format!("Bearer {key}"),
                 AuthHeader::ApiKey | AuthHeader::XApiKey => key,
             };
-            let mut value = HeaderValue::from_str(&sent).map_err(|_| StartError::File {
+            let mut value = HeaderValue::from_str(&sent).map_err(|_invalid| StartError::File {
                 what: what(),
                 path: provider.api_key.as_ref().map(place).unwrap_or_default(),
                 reason: "holds a character that no header may carry".to_owned(),
@@ -45,20 +45,29 @@ pub(super) fn of_clients(auth: &Auth) -> Result<ClientKeys, StartError> {
         let what = format!("client key `{}`", key.name);
         let text = read(&what, &key.sha256_file)?;
         // `sha256sum` writes the file's name behind the digest.
-        let digest = text.split_whitespace().next().and_then(digest).ok_or_else(|| StartError::File {
-            what,
-            path: key.sha256_file.clone(),
-            reason: "is not a SHA-256 in hexadecimal; make it with `printf %s \"$KEY\" | sha256sum`".to_owned(),
-        })?;
+        let digest = text
+            .split_whitespace()
+            .next()
+            .and_then(digest)
+            .ok_or_else(|| StartError::File {
+                what,
+                path: key.sha256_file.clone(),
+                reason: "is not a SHA-256 in hexadecimal; make it with `printf %s \"$KEY\" | sha256sum`"
+                    .to_owned(),
+            })?;
         Ok((key.name.as_str().into(), digest))
     };
-    Ok(ClientKeys::new(auth.required, auth.keys.iter().map(one).collect::<Result<_, _>>()?))
+    Ok(ClientKeys::new(
+        auth.required,
+        auth.keys.iter().map(one).collect::<Result<_, _>>()?,
+    ))
 }
 
 /// The admin listener's token.
 pub(super) fn admin_token(admin: &Admin) -> Result<Option<Token>, StartError> {
     let path = admin.token_file.as_deref();
-    path.map(|path| Ok(Token::new(&read("the admin token", path)?))).transpose()
+    path.map(|path| Ok(Token::new(&read("the admin token", path)?)))
+        .transpose()
 }
 
 fn read(what: &str, path: &Path) -> Result<String, StartError> {

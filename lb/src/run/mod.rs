@@ -56,7 +56,9 @@ impl Daemon {
         let shared = Arc::new(shared(config, workers)?);
         let view = Arc::new(view(&shared, keys::admin_token(&config.admin)?));
         let data = bound.iter().map(|bound| bound.address).collect();
-        let admin_address = admin.local_addr().map_err(|source| StartError::bind("admin", config.admin.address, source))?;
+        let admin_address = admin
+            .local_addr()
+            .map_err(|source| StartError::bind("admin", config.admin.address, source))?;
         announce(config, &bound, admin_address, workers);
         let mut threads = vec![control::start(Arc::clone(&shared), config, admin, view)?];
         match workers::start(&shared, bound, workers) {
@@ -97,8 +99,14 @@ impl Daemon {
                 tokio::time::sleep(POLL).await;
             }
         };
-        if tokio::time::timeout(self.drain_timeout, all_closed).await.is_err() {
-            tracing::warn!(open = self.shared.metrics.connections.get(), "drain timed out: cutting what is open");
+        if tokio::time::timeout(self.drain_timeout, all_closed)
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                open = self.shared.metrics.connections.get(),
+                "drain timed out: cutting what is open"
+            );
         }
     }
 
@@ -126,12 +134,22 @@ fn bind(config: &Config, workers: usize) -> Result<Vec<Bound>, StartError> {
 
 fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
     let clock = Clock::start();
-    let edges: Vec<Duration> = config.metrics.first_token_buckets.iter().map(|edge| Duration::from_secs_f64(*edge)).collect();
+    let edges: Vec<Duration> = config
+        .metrics
+        .first_token_buckets
+        .iter()
+        .map(|edge| Duration::from_secs_f64(*edge))
+        .collect();
     let metrics = Arc::new(Metrics::new(&edges));
     let keys = keys::of_providers(config)?;
     let table = Table::build(
         config,
-        &mut Context { metrics: &metrics, keys: &keys, now: clock.now(), draw: &mut || Draw::new(fastrand::f64()) },
+        &mut Context {
+            metrics: &metrics,
+            keys: &keys,
+            now: clock.now(),
+            draw: &mut || Draw::new(fastrand::f64()),
+        },
     );
     let routes = routes::build(config, workers)?;
     Ok(Shared {
@@ -141,12 +159,15 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
         server: config.server.clone(),
         keys: keys::of_clients(&config.auth)?,
         drain: watch::Sender::new(Drain::No),
-        started: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        started: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs(),
     })
 }
 
 fn view(shared: &Arc<Shared>, token: Option<crate::admin::Token>) -> View {
-    let [metrics, state, checks] = [(); 3].map(|()| Arc::clone(shared));
+    let [metrics, state, checks] = [0; 3].map(|_| Arc::clone(shared));
     View {
         token,
         metrics: Box::new(move || {
@@ -158,7 +179,14 @@ fn view(shared: &Arc<Shared>, token: Option<crate::admin::Token>) -> View {
             let serving = *checks.drain.borrow() == Drain::No;
             // Both hold as soon as anybody can ask; they are told apart for the operator who reads them.
             let held = |name| Check { name, ok: true };
-            vec![held("config"), held("listeners"), Check { name: "not-draining", ok: serving }]
+            vec![
+                held("config"),
+                held("listeners"),
+                Check {
+                    name: "not-draining",
+                    ok: serving,
+                },
+            ]
         }),
     }
 }

@@ -7,7 +7,8 @@ use http::HeaderValue;
 
 use super::StartError;
 use crate::config::{Config, Host, Provider, Scheme, Url};
-use crate::net::{Destination, Limits, Tls};
+use crate::net::tls::Trust;
+use crate::net::{self, Destination, Limits, Tls};
 use crate::proxy::Route;
 
 /// One route an endpoint, in the order of the table's endpoint ids: providers as configured, endpoints in each.
@@ -37,11 +38,14 @@ fn route(provider: &Provider, url: &Url, workers: usize) -> Result<Route, StartE
         Scheme::Http => None,
         Scheme::Https => Some(Arc::new(tls(provider, url)?)),
     };
-    let host = HeaderValue::from_str(&url.authority()).map_err(|_| StartError::Tls {
+    let host = HeaderValue::from_str(&url.authority()).map_err(|_invalid| StartError::Tls {
         provider: provider.name.to_string(),
         reason: format!("`{}` cannot be a host header", url.authority()),
     })?;
-    Ok(Route { destination: Arc::new(Destination::new(&addresses, tls, limits, workers)), host })
+    Ok(Route {
+        destination: Arc::new(Destination::new(&addresses, tls, limits, workers)),
+        host,
+    })
 }
 
 fn tls(provider: &Provider, url: &Url) -> Result<Tls, StartError> {
@@ -51,8 +55,18 @@ fn tls(provider: &Provider, url: &Url) -> Result<Tls, StartError> {
     };
     let options = &provider.tls;
     let name = options.server_name.as_deref().unwrap_or(&host);
-    Tls::new(name, options.ca_file.as_deref(), options.verify).map_err(|error| StartError::Tls {
-        provider: provider.name.to_string(),
-        reason: error.to_string(),
-    })
+    let trust = match &options.ca_file {
+        _ if !options.verify => {
+            tracing::warn!(provider = %provider.name, "tls.verify is false: any certificate is accepted");
+            Ok(Trust::Anyone)
+        }
+        Some(path) => net::tls::roots_from_file(path).map(Trust::Roots),
+        None => net::tls::system_roots().map(Trust::Roots),
+    };
+    trust
+        .and_then(|trust| Tls::new(name, trust))
+        .map_err(|error| StartError::Tls {
+            provider: provider.name.to_string(),
+            reason: error.to_string(),
+        })
 }

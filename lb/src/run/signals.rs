@@ -12,7 +12,11 @@ use super::Daemon;
 /// logged.
 pub async fn until_drained(daemon: Daemon) -> io::Result<()> {
     let mut ending = Ending::new()?;
-    let habits = tokio::spawn(habits(signal(SignalKind::hangup())?, signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?));
+    let habits = tokio::spawn(habits(
+        signal(SignalKind::hangup())?,
+        signal(SignalKind::user_defined1())?,
+        signal(SignalKind::user_defined2())?,
+    ));
     let name = ending.next().await;
     tracing::info!(signal = name, "draining");
     tokio::select! {

@@ -15,8 +15,13 @@ pub(super) fn count(configured: Option<NonZeroU16>) -> usize {
 }
 
 /// Starts the workers, each with its sockets.
-pub(super) fn start(shared: &Arc<Shared>, bound: Vec<Bound>, workers: usize) -> Result<Vec<JoinHandle<()>>, StartError> {
-    let mut sockets: Vec<Vec<(Arc<Bound>, std::net::TcpListener)>> = (0..workers).map(|_| Vec::new()).collect();
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    bound: Vec<Bound>,
+    workers: usize,
+) -> Result<Vec<JoinHandle<()>>, StartError> {
+    let mut sockets: Vec<Vec<(Arc<Bound>, std::net::TcpListener)>> =
+        (0..workers).map(|_| Vec::new()).collect();
     for mut bound in bound {
         let own = std::mem::take(&mut bound.sockets);
         let bound = Arc::new(bound);
@@ -24,7 +29,11 @@ pub(super) fn start(shared: &Arc<Shared>, bound: Vec<Bound>, workers: usize) -> 
             sockets[worker].push((Arc::clone(&bound), socket));
         }
     }
-    sockets.into_iter().enumerate().map(|(number, sockets)| one(shared, number, sockets)).collect()
+    sockets
+        .into_iter()
+        .enumerate()
+        .map(|(number, sockets)| one(shared, number, sockets))
+        .collect()
 }
 
 fn one(
@@ -32,7 +41,10 @@ fn one(
     number: usize,
     sockets: Vec<(Arc<Bound>, std::net::TcpListener)>,
 ) -> Result<JoinHandle<()>, StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Thread)?;
     let worker = Arc::new(Worker::new(Arc::clone(shared), Client::new(number, None)));
     let body = move || {
         runtime.block_on(async move {
@@ -45,9 +57,12 @@ fn one(
                     }
                 });
             }
-            // What is open goes on until the drain says that it is over.
-            let _sender_is_in_shared = over.wait_for(|drain| *drain == Drain::Now).await;
+            // What is open goes on until the drain says that it is over; its sender is in `shared` and cannot close.
+            drop(over.wait_for(|drain| *drain == Drain::Now).await);
         });
     };
-    std::thread::Builder::new().name(format!("lb-worker-{number}")).spawn(body).map_err(StartError::Thread)
+    std::thread::Builder::new()
+        .name(format!("lb-worker-{number}"))
+        .spawn(body)
+        .map_err(StartError::Thread)
 }

@@ -46,8 +46,7 @@ pub enum Settled {
 
 impl Attempt {
     pub(super) fn new(
-        chain: &Arc<Chain>,
-        link: usize,
+        (chain, link): (&Arc<Chain>, usize),
         claim: Claim,
         sent: Sent,
         last: bool,
@@ -363,10 +362,9 @@ fn status_of(ended: &Ended) -> Option<u16> {
 fn observed(ended: &Ended) -> AttemptOutcome {
     match ended {
         Ended::BadResponse => AttemptOutcome::Protocol,
-        // Both come after the commit, which has counted the attempt already.
-        Ended::Broken | Ended::LateError { .. } => AttemptOutcome::Ok,
         Ended::ClientGone | Ended::Drained | Ended::NotSent => AttemptOutcome::Cancelled,
-        Ended::Committed { .. } => AttemptOutcome::Ok,
+        // The last two come after the commit, which has counted the attempt already.
+        Ended::Committed { .. } | Ended::Broken | Ended::LateError { .. } => AttemptOutcome::Ok,
         Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => AttemptOutcome::Connect,
         Ended::Embedded { .. } => AttemptOutcome::Embedded,
         Ended::Empty => AttemptOutcome::Empty,

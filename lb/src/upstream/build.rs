@@ -10,12 +10,13 @@ use super::chain::{Chain, Link, Model, Timers};
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
-use super::table::{Listed, Table};
+use super::table::{Exact, Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern, Strategy};
 use crate::metrics::{Metrics, Role};
 use crate::policy::aimd::Share;
 use crate::policy::cascade;
 use crate::policy::draw::Draw;
+use crate::policy::outcome::StatusSet;
 use crate::policy::time::Instant;
 
 /// What a table is built with besides its configuration.
@@ -48,7 +49,7 @@ impl Table {
             .map(|model| Built::new(model, config, context))
             .collect();
         let mut table = Self {
-            exact: Default::default(),
+            exact: Exact::default(),
             families: Vec::new(),
             any: None,
             providers,
@@ -238,8 +239,8 @@ impl Built {
 
 impl Chain {
     fn take_rules(&mut self, model: &config::Model) {
-        self.on_status = model.fallback.on_status.clone();
-        self.realtime_on_status = model.fallback.realtime_on_status.clone();
+        self.on_status = model.fallback.on_status;
+        self.realtime_on_status = model.fallback.realtime_on_status;
         self.max_attempts = attempts(&model.fallback, self.links.len());
     }
 }
@@ -282,8 +283,8 @@ fn preset_chain(
     let mut chain = assemble(&preset.name, &pools, providers, context);
     let first = &config.models[preset.model].fallback;
     chain.total_deadline = config.failover.total_deadline;
-    chain.on_status = preset.on_status.clone();
-    chain.realtime_on_status = first.realtime_on_status.clone();
+    chain.on_status = preset.on_status;
+    chain.realtime_on_status = first.realtime_on_status;
     chain.max_attempts = attempts(first, chain.links.len());
     chain
 }
@@ -332,8 +333,8 @@ fn assemble(
         name: name.into(),
         links,
         pools: sizes.into(),
-        on_status: Default::default(),
-        realtime_on_status: Default::default(),
+        on_status: StatusSet::default(),
+        realtime_on_status: StatusSet::default(),
         max_attempts: 1,
         total_deadline: None,
         metrics: context.metrics.model(name),

@@ -30,7 +30,7 @@ pub struct Chain {
     /// Counts of requests by this name.
     pub metrics: ModelMetrics,
     /// Continuation pools by the exact paths that use them.
-    pub(super) named: Vec<(Vec<Box<str>>, Arc<Chain>)>,
+    pub(super) named: Vec<(Vec<Box<str>>, Arc<Self>)>,
 }
 
 /// A target in its place: with the timers and the model under which it is tried here.

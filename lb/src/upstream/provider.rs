@@ -99,7 +99,6 @@ impl Provider {
                 slot,
                 endpoint: Arc::clone(endpoint),
                 permit,
-                fail_open,
             });
         }
     }
@@ -161,7 +160,6 @@ pub struct Claim {
     /// The endpoint that was chosen.
     pub endpoint: Arc<Endpoint>,
     pub(super) permit: Option<Permit>,
-    pub(super) fail_open: bool,
 }
 
 impl Claim {

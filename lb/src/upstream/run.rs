@@ -98,8 +98,7 @@ impl Run {
                 None
             };
             return Step::Try(Attempt::new(
-                &self.chain,
-                link,
+                (&self.chain, link),
                 claim,
                 self.sent,
                 last,

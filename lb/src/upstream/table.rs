@@ -10,12 +10,7 @@ use crate::policy::time::Instant;
 /// The routing table: what each name in `model` leads to.
 #[derive(Debug)]
 pub struct Table {
-    // Looked up, never walked, so no order depends on hashing.
-    #[expect(
-        clippy::disallowed_types,
-        reason = "looked up by name on every request and never iterated"
-    )]
-    pub(super) exact: std::collections::HashMap<Box<str>, Arc<Chain>>,
+    pub(super) exact: Exact,
     /// Families by prefix, longest first.
     pub(super) families: Vec<(Box<str>, Arc<Chain>)>,
     pub(super) any: Option<Arc<Chain>>,
@@ -24,6 +19,13 @@ pub struct Table {
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
 }
+
+/// Chains by exact name.
+#[expect(
+    clippy::disallowed_types,
+    reason = "looked up by name on every request and never walked"
+)]
+pub(super) type Exact = std::collections::HashMap<Box<str>, Arc<Chain>>;
 
 /// A name that `/v1/models` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
