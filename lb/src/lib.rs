@@ -5,6 +5,7 @@
 pub mod admin;
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod metrics;
 pub mod net;
 pub mod policy;
