@@ -15,7 +15,7 @@ mod url;
 pub use self::{
     admin::{Admin, Auth, ClientKey},
     cidr::{Cidr, NotACidr},
-    listener::Listener,
+    listener::{Certificate, Listener, ListenerTls},
     model::{
         Fallback, FirstToken, Kind, Model, NamedPool, Pattern, Peek, Read, Strategy, StreamMode, Target,
     },

@@ -8,9 +8,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::connection::{self, Limits};
+use super::connection::{self, Limits, Terms};
 use super::headers::Peer;
 use super::service::Rules;
+use super::tls::{Identity, IdentityError};
 use super::worker::{Drain, Worker};
 use crate::config;
 
@@ -23,8 +24,21 @@ pub struct Bound {
     pub address: SocketAddr,
     /// One socket a worker.
     pub sockets: Vec<std::net::TcpListener>,
+    /// Its certificates, if it speaks TLS.
+    pub identity: Option<Arc<Identity>>,
     slots: Arc<Semaphore>,
-    limits: Limits,
+    terms: Arc<Terms>,
+}
+
+/// Why a listener cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The address cannot be had.
+    #[error(transparent)]
+    Address(#[from] io::Error),
+    /// Its certificates cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
 }
 
 /// Waiting connections that the kernel keeps for one socket.
@@ -34,12 +48,15 @@ const BACKLOG: i32 = 4096;
 ///
 /// The address is first bound without sharing it: another process that listens there, be it another lb, is an error
 /// here and not a silent division of its traffic.
-pub fn bind(listener: &config::Listener, workers: usize) -> io::Result<Bound> {
+pub fn bind(listener: &config::Listener, workers: usize) -> Result<Bound, BindError> {
+    let tls = listener.tls.as_ref();
+    let identity = tls.map(|tls| Identity::load(tls, listener.http2)).transpose()?;
+    let identity = identity.map(Arc::new);
     let probe = socket(listener.address, false)?;
     let address = probe
         .local_addr()?
         .as_socket()
-        .ok_or(io::ErrorKind::AddrNotAvailable)?;
+        .ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
     drop(probe);
     let sockets = (0..workers).map(|_| {
         let socket = socket(address, true)?;
@@ -51,17 +68,26 @@ pub fn bind(listener: &config::Listener, workers: usize) -> io::Result<Bound> {
         address,
         sockets: sockets.collect::<io::Result<_>>()?,
         slots: Arc::new(Semaphore::new(listener.max_connections as usize)),
-        limits: Limits {
-            rules: Rules {
-                max_body_bytes: listener.max_body_bytes,
-                body_timeout: listener.idle_timeout,
-            },
-            header_timeout: listener.header_timeout,
-            first_byte_timeout: listener.first_byte_timeout,
-            idle_timeout: listener.idle_timeout,
-            write_timeout: listener.write_timeout,
-        },
+        terms: Arc::new(Terms {
+            limits: limits(listener),
+            http2: listener.http2,
+            tls: identity.clone(),
+        }),
+        identity,
     })
+}
+
+fn limits(listener: &config::Listener) -> Limits {
+    Limits {
+        rules: Rules {
+            max_body_bytes: listener.max_body_bytes,
+            body_timeout: listener.idle_timeout,
+        },
+        header_timeout: listener.header_timeout,
+        first_byte_timeout: listener.first_byte_timeout,
+        idle_timeout: listener.idle_timeout,
+        write_timeout: listener.write_timeout,
+    }
 }
 
 fn socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
@@ -102,10 +128,14 @@ pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::Tcp
                     .iter()
                     .any(|range| range.contains(ip));
                 let open = Open::new(&worker);
-                let serving =
-                    connection::run(Arc::clone(&worker), bound.limits, Peer { ip, trusted }, stream);
+                let peer = Peer {
+                    ip,
+                    trusted,
+                    https: bound.identity.is_some(),
+                };
+                let (worker, terms) = (Arc::clone(&worker), Arc::clone(&bound.terms));
                 tokio::spawn(async move {
-                    serving.await;
+                    connection::run(worker, &terms, peer, stream).await;
                     drop((slot, open));
                 });
             }
