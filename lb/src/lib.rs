@@ -1,3 +1,4 @@
 //! lb
 
 pub mod config;
+pub mod policy;
