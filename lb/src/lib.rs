@@ -1,4 +1,5 @@
 //! lb
 
+pub mod cli;
 pub mod config;
 pub mod policy;

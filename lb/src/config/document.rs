@@ -32,14 +32,7 @@ impl Document {
             problem.key = root.path_of(problem.primary.span);
         }
         let text = mask::document(text, &root);
-        Ok((
-            Self {
-                root,
-                text,
-                from_environment,
-            },
-            problems,
-        ))
+        Ok((Self { root, text }, problems))
     }
 
     /// What the file says at `span`, on one line.

@@ -36,6 +36,26 @@ impl Report {
         self.diagnostics.len() - self.errors()
     }
 
+    /// This report and `other`, which is about the same file.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.diagnostics.extend(other.diagnostics);
+        self.diagnostics
+            .sort_by_key(|diagnostic| diagnostic.primary.span.start);
+        self
+    }
+
+    /// One line: `lb.yaml: 2 errors, 1 warning`.
+    pub fn summary(&self) -> String {
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (errors, warnings) = (count(self.errors(), "error"), count(self.warnings(), "warning"));
+        match (self.errors(), self.warnings()) {
+            (0, 0) => format!("{}: ok", self.file),
+            (0, _) => format!("{}: ok, {warnings}", self.file),
+            _ => format!("{}: {errors}, {warnings}", self.file),
+        }
+    }
+
     /// The problems as a compiler shows them, each with the line it is about; empty where there are none.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour {

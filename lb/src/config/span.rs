@@ -22,11 +22,6 @@ impl Span {
     pub fn range(self) -> Range<usize> {
         self.start..self.end
     }
-
-    /// Whether `other` lies inside.
-    pub(super) fn covers(self, other: Self) -> bool {
-        self.start <= other.start && other.end <= self.end
-    }
 }
 
 /// A value, and where it stands.

@@ -30,6 +30,8 @@ pub(super) fn read(text: &str) -> Result<Node, Diagnostic> {
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         null_as_string: true,
         with_snippet: false,
+        // Far more than a configuration needs, and soon reached by aliases that multiply.
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
     let parsed: serde_saphyr::Spanned<Parsed> =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| syntax_error(text, &error))?;

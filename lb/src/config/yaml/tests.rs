@@ -53,7 +53,7 @@ fn an_alias_stands_for_what_it_names() {
 
 #[test]
 fn both_places_of_a_duplicate_key_are_shown() {
-    let fault = read("a: 1\nb: 2\na: 3\n").unwrap_err();
+    let fault = read("a: 1\nb: 2\na: 3\n").err().unwrap();
     assert_eq!(fault.message, "key `a` is written twice");
     assert_eq!((fault.primary.span.start, fault.secondary[0].span.start), (10, 0));
 }
@@ -68,5 +68,5 @@ fn aliases_that_multiply_are_refused() {
             before.trim_end_matches(',')
         ));
     }
-    assert!(read(&bomb).unwrap_err().message.starts_with("this is not YAML"));
+    assert!(read(&bomb).err().unwrap().message.starts_with("this is not YAML"));
 }
