@@ -3,6 +3,7 @@
 //! docs/ARCHITECTURE.md has the life of a request and the map of the code; docs/BEHAVIOUR.md has every rule.
 
 pub mod admin;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod demo;

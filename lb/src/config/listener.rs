@@ -1,8 +1,8 @@
 //! What clients connect to.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
-use super::Name;
+use super::{Cidr, Name};
 
 /// One address on which requests come in.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,10 @@ pub struct Listener {
     pub http2: bool,
     /// Connections open at a time; at the cap, accepting waits.
     pub max_connections: u32,
+    /// Connections open at a time from one address; `None` is no limit.
+    pub max_connections_per_source: Option<NonZeroU32>,
+    /// Who may connect; empty is everybody.
+    pub allow_sources: Vec<Cidr>,
     /// First byte of a request to the end of its head.
     pub header_timeout: Duration,
     /// A connection between two requests.

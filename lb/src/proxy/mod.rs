@@ -28,6 +28,7 @@ mod receive;
 mod relay;
 mod service;
 mod socket;
+mod sources;
 mod timer;
 mod tls;
 mod watch;
