@@ -1,1 +1,3 @@
-//! tests
+//! What the tests of lb share.
+
+pub mod sim;
