@@ -44,7 +44,7 @@ async fn dropped_in_the_tls_handshake() {
     let destination = Arc::new(Destination::new(&[upstream.address()], Some(tls), LIMITS, 1));
     let mut accepted = None;
     drop_when(send(&destination), async {
-        accepted = Some(upstream.accept().await)
+        accepted = Some(upstream.accept().await);
     })
     .await;
     all_zero(&destination);

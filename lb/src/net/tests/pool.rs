@@ -120,7 +120,7 @@ async fn a_connection_that_waited_too_long_is_not_taken() {
     let upstream = Upstream::new().await;
     let (destination, peer) = upstream.warm().await;
     tokio::time::pause();
-    tokio::time::advance(LIMITS.idle_timeout - Duration::from_millis(2)).await;
+    tokio::time::advance(LIMITS.idle_timeout.saturating_sub(Duration::from_millis(2))).await;
     destination.sweep();
     assert_eq!(destination.idle(), 1);
     tokio::time::advance(Duration::from_millis(2)).await;
