@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     command::{self, Failure, Result},
-    ebpf::toolchain,
+    ebpf::llvm,
 };
 
 /// What must be covered whole: all that decides, and nothing that only moves bytes.
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result {
 
 /// Where rustup's llvm-tools are not installed, Debian's read the same profiles.
 fn offer_llvm(command: &mut Command) -> Result {
-    let llvm = toolchain::llvm_version(Command::new("rustc"))?;
+    let llvm = llvm::version(Command::new("rustc"))?;
     for (variable, tool) in [("LLVM_COV", "llvm-cov"), ("LLVM_PROFDATA", "llvm-profdata")] {
         if let Some(path) = command::find(&format!("{tool}-{llvm}")) {
             command.env(variable, path);
