@@ -32,10 +32,9 @@ pub(crate) fn run() -> Result {
         println!("coverage: every line of {} runs in a test", WHOLE.join(", "));
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{} files have lines that no test runs; see them: cargo llvm-cov report --text",
-        gaps.len()
-    )))
+    Err(Failure::new(
+        "no test runs these lines; to see them: cargo llvm-cov report --text",
+    ))
 }
 
 /// Where rustup's llvm-tools are not installed, Debian's read the same profiles.
