@@ -39,7 +39,10 @@ impl Lb {
         let log = Log::default();
         log.follow(child.stderr.take().expect("piped"));
         log.follow(child.stdout.take().expect("piped"));
-        let (data, admin) = (log.address("listening", "address").await, log.address("started", "admin").await);
+        let (data, admin) = (
+            log.address("listening", "address").await,
+            log.address("started", "admin").await,
+        );
         let lb = Self {
             child,
             log,
@@ -294,16 +297,22 @@ impl Log {
 
     /// The address in this field of the line that says this.
     async fn address(&self, message: &str, field: &str) -> SocketAddr {
-        let line = self.line(&[&format!("\"{message}\""), &format!("\"{field}\"")]).await;
+        let line = self
+            .line(&[&format!("\"{message}\""), &format!("\"{field}\"")])
+            .await;
         let line: Value = serde_json::from_str(&line).expect("a JSON log line");
         let address = line[field].as_str().or_else(|| line["fields"][field].as_str());
-        address.and_then(|address| address.parse().ok()).expect("a bound address")
+        address
+            .and_then(|address| address.parse().ok())
+            .expect("a bound address")
     }
 }
 
 /// The item of a list that has this name, or `null`.
 fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
-    let found = list.as_array().and_then(|list| list.iter().find(|item| item["name"] == name));
+    let found = list
+        .as_array()
+        .and_then(|list| list.iter().find(|item| item["name"] == name));
     found.unwrap_or(&Value::Null)
 }
 
