@@ -15,3 +15,6 @@ pub use handles::{
     AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome,
     Role,
 };
+
+#[cfg(test)]
+mod tests;

@@ -184,3 +184,6 @@ fn error(status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>>
         serde_json::json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
     typed(status, "application/json", body.to_string())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::exchange::By;
 use crate::config::Reveal;
+use crate::upstream::Provider;
 use crate::wire::http1;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -84,21 +85,32 @@ fn forwarded(out: &mut HeaderMap, request: &HeaderMap, peer: Peer) {
     }
 }
 
-/// Takes a client's credentials off, and gives the provider's own and its configured fields instead.
-pub(super) fn for_provider(base: &HeaderMap, provider: &crate::upstream::Provider) -> HeaderMap {
+/// The fields as `provider` gets them: without the client's credentials, with its own and its configured fields.
+pub(super) fn for_provider(base: &HeaderMap, provider: &Provider) -> HeaderMap {
     let mut out = base.clone();
-    if !provider.passthrough_auth {
+    own(
+        &mut out,
+        provider.passthrough_auth,
+        &provider.headers,
+        provider.credentials.as_ref(),
+    );
+    out
+}
+
+fn own(
+    out: &mut HeaderMap,
+    passthrough_auth: bool,
+    configured: &[(HeaderName, HeaderValue)],
+    credentials: Option<&(HeaderName, HeaderValue)>,
+) {
+    if !passthrough_auth {
         for name in &CREDENTIALS {
             out.remove(name);
         }
     }
-    for (name, value) in &provider.headers {
+    for (name, value) in configured.iter().chain(credentials) {
         out.insert(name.clone(), value.clone());
     }
-    if let Some((name, value)) = &provider.credentials {
-        out.insert(name.clone(), value.clone());
-    }
-    out
 }
 
 /// Turns a provider's response fields into those its client gets.
@@ -158,3 +170,6 @@ pub(super) fn request_id(headers: &HeaderMap, peer: Peer, unix_millis: u64, rand
 pub(super) fn stamp(headers: &mut HeaderMap, id: HeaderValue) {
     headers.insert(X_REQUEST_ID, id);
 }
+
+#[cfg(test)]
+mod tests;

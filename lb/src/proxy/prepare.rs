@@ -128,3 +128,6 @@ pub(super) fn is_repeatable(method: &Method, path: &str, envelope: Option<&Envel
     let unstored = path == "/v1/responses" && envelope.is_some_and(|envelope| !envelope.stored);
     *method == Method::POST && (computes || unstored)
 }
+
+#[cfg(test)]
+mod tests;

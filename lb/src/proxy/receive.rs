@@ -166,3 +166,6 @@ fn no_model() -> Refusal {
         "no model is named: put `model` into the JSON body, `?model=` into the query, or send `x-lb-model`";
     Refusal::BadBody(what.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

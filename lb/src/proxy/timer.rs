@@ -34,3 +34,6 @@ pub(super) fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests;

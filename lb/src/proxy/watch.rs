@@ -165,3 +165,6 @@ impl Seen {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

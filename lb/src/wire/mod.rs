@@ -23,3 +23,5 @@ pub mod http1;
 pub mod openai;
 pub mod retry_after;
 pub mod sse;
+#[cfg(test)]
+mod tests;

@@ -83,7 +83,7 @@ pub fn has_content(kind: &[u8], data: &[u8]) -> bool {
         "delta" => {
             let mut content = false;
             members(value.get().as_bytes(), |name, value| {
-                content |= CONTENT.contains(&name) && has_text(value)
+                content |= CONTENT.contains(&name) && has_text(value);
             });
             content
         }
@@ -91,7 +91,8 @@ pub fn has_content(kind: &[u8], data: &[u8]) -> bool {
     })
 }
 
-/// Whether the event says that the answer is complete, so that a clean end after it is an end and not a cut. [FRAME-7]
+/// Whether the event says that the answer is complete, so that a clean end after it is an end and not a cut; so
+/// does [`Frame::Done`], for those who send it. [FRAME-7]
 pub fn is_finish(kind: &[u8], data: &[u8]) -> bool {
     let kind = kind_of(kind, data);
     if matches!(
@@ -132,7 +133,7 @@ fn kind_of<'a>(kind: &'a [u8], data: &'a [u8]) -> Cow<'a, [u8]> {
 fn has_error(data: &[u8]) -> bool {
     let mut found = false;
     members(data, |name, value| {
-        found |= name == "error" && value.get().starts_with(['{', '"'])
+        found |= name == "error" && value.get().starts_with(['{', '"']);
     });
     found
 }

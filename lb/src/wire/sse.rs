@@ -6,7 +6,7 @@
 //!
 //! An event with one data line that lies inside one chunk is handed over as slices of that chunk. Only what a chunk
 //! leaves unfinished is copied, and no byte is searched twice: a line that goes on in the next chunk is a state
-//! ([`Line`]) and not a buffer to be scanned again.
+//! (`Line`) and not a buffer to be scanned again.
 //!
 //! ```text
 //!  line:   Head ──7 bytes, a known name──▶ Value(field) ──┐
@@ -17,12 +17,14 @@
 //! Of an unfinished event at most `max_event_bytes` are kept. What is longer becomes *opaque*: its remainder is passed
 //! over up to the blank line, and it is reported with the bytes that were kept. [SSE-6]
 
+mod draft;
 mod line;
 #[cfg(test)]
 mod tests;
 
 use memchr::memchr2;
 
+use draft::{Draft, Held};
 use line::{Field, Line};
 
 /// An event that has just been completed.
@@ -40,30 +42,18 @@ pub struct Event<'a> {
     pub end: usize,
 }
 
-/// Follows one stream. Idle between two events it owns no memory worth naming; see [`Observer::buffered`].
+/// Follows one stream. Between two events it owns no memory worth naming; see [`Observer::buffered`].
 #[derive(Debug)]
 pub struct Observer {
-    limit: usize,
     /// How many bytes of a leading byte order mark were seen; all of them also when there is none to come.
     bom: usize,
     /// The last chunk ended in a CR that has ended its line already; a LF that follows belongs to it.
     swallow_lf: bool,
     line: Line,
-    kind: Vec<u8>,
-    data: Vec<u8>,
-    has_data: bool,
-    opaque: bool,
     /// Value so far of an unfinished `event`, `id` or `retry` line.
     short: Vec<u8>,
-    id: Vec<u8>,
+    draft: Draft,
     retry: Option<u64>,
-}
-
-/// What the event in progress has in the chunk at hand, not copied yet.
-#[derive(Debug, Default)]
-struct Held<'c> {
-    kind: Option<&'c [u8]>,
-    data: Option<&'c [u8]>,
 }
 
 impl Observer {
@@ -71,16 +61,11 @@ impl Observer {
     /// kept, names and id included.
     pub fn new(max_event_bytes: usize) -> Self {
         Self {
-            limit: max_event_bytes,
             bom: 0,
             swallow_lf: false,
             line: Line::START,
-            kind: Vec::new(),
-            data: Vec::new(),
-            has_data: false,
-            opaque: false,
             short: Vec::new(),
-            id: Vec::new(),
+            draft: Draft::new(max_event_bytes),
             retry: None,
         }
     }
@@ -101,7 +86,7 @@ impl Observer {
                 memchr2(b'\n', b'\r', rest)
             };
             let Some(length) = found else {
-                self.spill(held);
+                self.draft.spill(held);
                 self.go_on(rest);
                 return;
             };
@@ -112,34 +97,25 @@ impl Observer {
             } else if length > 0 {
                 self.whole_line(&rest[..length], &mut held);
             } else {
-                self.dispatch(&mut held, at, &mut on);
+                self.draft.dispatch(&mut held, at, &mut on);
             }
         }
-        self.spill(held);
+        self.draft.spill(held);
     }
 
     /// Says that the stream has ended, and reports an unterminated event with data as if it had been complete: some
     /// servers leave out the last blank line. The observer is then as new, but for id and retry. [SSE-5]
     pub fn finish(&mut self, on: impl FnOnce(Event<'_>)) {
         self.end_line();
-        if !self.data.is_empty() {
-            on(Event {
-                kind: &self.kind,
-                data: &self.data,
-                id: &self.id,
-                opaque: self.opaque,
-                end: 0,
-            });
-        }
-        self.clear();
+        self.draft.finish(on);
         self.bom = 0;
         self.swallow_lf = false;
     }
 
-    /// Whether bytes put in here would be read as an event of their own: no line and no event is in progress.
+    /// Whether bytes put in here would be read as an event of their own: no line and no event is in progress. [SSE-7]
     pub fn at_boundary(&self) -> bool {
         let mid_mark = self.bom > 0 && self.bom < BOM.len();
-        self.line.is_start() && !mid_mark && !self.has_data && self.kind.is_empty()
+        self.line.is_start() && !mid_mark && self.draft.is_blank()
     }
 
     /// The reconnection time the stream last asked for, in milliseconds.
@@ -149,7 +125,7 @@ impl Observer {
 
     /// Bytes kept of the stream right now: never more than `max_event_bytes`. [SSE-6]
     pub fn buffered(&self) -> usize {
-        self.data.len() + self.kind.len() + self.id.len() + self.short.len()
+        self.draft.kept() + self.short.len()
     }
 
     /// Deals with what can stand only at the start of a chunk: the LF of a CR before it, and a byte order mark.
@@ -169,7 +145,7 @@ impl Observer {
                 at += 1;
             } else {
                 // The mark broke off, so what there was of it is the beginning of the first line.
-                self.line.push(&BOM[..self.bom]);
+                self.line = Line::starting(&BOM[..self.bom]);
                 self.bom = BOM.len();
             }
         }
@@ -190,32 +166,22 @@ impl Observer {
 
     /// Takes in a line that lies in one piece, without copying what may still be handed over as it lies.
     fn whole_line<'c>(&mut self, line: &'c [u8], held: &mut Held<'c>) {
-        if self.opaque {
+        if self.draft.is_opaque() {
             return;
         }
-        let room = self.room(held);
         match line::split(line) {
-            Some((Field::Data, value)) if !self.has_data => {
-                self.has_data = true;
-                self.opaque = value.len() > room;
-                held.data = Some(&value[..value.len().min(room)]);
-            }
-            Some((Field::Data, value)) => {
-                self.spill(std::mem::take(held));
-                self.keep(b"\n");
-                self.keep(value);
-            }
-            Some((_, value)) if value.len() > room.min(SHORT_FIELD_BYTES) => {}
-            Some((Field::Event, value)) => held.kind = Some(value),
-            Some((Field::Id, value)) => self.set_id(value),
-            Some((Field::Retry, value)) => self.set_retry(value),
-            None => {}
+            Some((Field::Data, value)) => self.draft.data_line(value, held),
+            Some((field, value)) if value.len() <= self.draft.room_for_short(held) => match field {
+                Field::Event => held.kind = Some(value),
+                _ => self.set(field, value),
+            },
+            _ => {}
         }
     }
 
     /// Takes in a part of a line that began in an earlier chunk, or will end in a later one.
     fn go_on(&mut self, mut part: &[u8]) {
-        if self.opaque {
+        if self.draft.is_opaque() {
             self.line = Line::Skipped;
         }
         if let Line::Head(head) = &mut self.line {
@@ -229,8 +195,8 @@ impl Observer {
                 return;
             };
             self.line = Line::Value(field);
-            if field == Field::Data && std::mem::replace(&mut self.has_data, true) {
-                self.keep(b"\n");
+            if field == Field::Data {
+                self.draft.begin_data_line();
             }
             self.append(field, value);
         }
@@ -239,14 +205,15 @@ impl Observer {
         }
     }
 
+    /// Adds to the value of an unfinished line.
     fn append(&mut self, field: Field, part: &[u8]) {
         if field == Field::Data {
-            self.keep(part);
-        } else if self.short.len() + part.len() > self.room(&Held::default()).min(SHORT_FIELD_BYTES) {
+            self.draft.keep(part);
+        } else if self.short.len() + part.len() <= self.draft.room_for_short(&Held::default()) {
+            self.short.extend_from_slice(part);
+        } else {
             self.short.clear();
             self.line = Line::Skipped;
-        } else {
-            self.short.extend_from_slice(part);
         }
     }
 
@@ -256,95 +223,35 @@ impl Observer {
             Line::Head(head) => {
                 let mut held = Held::default();
                 self.whole_line(head.bytes(), &mut held);
-                self.spill(held);
-            }
-            Line::Value(Field::Event) => std::mem::swap(&mut self.kind, &mut self.short),
-            Line::Value(Field::Id) => {
-                let value = std::mem::take(&mut self.short);
-                self.set_id(&value);
-            }
-            Line::Value(Field::Retry) => {
-                let value = std::mem::take(&mut self.short);
-                self.set_retry(&value);
+                self.draft.spill(held);
             }
             Line::Value(Field::Data) | Line::Skipped => {}
-        }
-        self.short.clear();
-    }
-
-    /// A blank line: reports the event in progress if it has a data line, and begins the next.
-    fn dispatch(&mut self, held: &mut Held<'_>, end: usize, on: &mut impl FnMut(Event<'_>)) {
-        let Held { kind, data } = std::mem::take(held);
-        if self.has_data {
-            on(Event {
-                kind: kind.unwrap_or(&self.kind),
-                data: data.unwrap_or(&self.data),
-                id: &self.id,
-                opaque: self.opaque,
-                end,
-            });
-        }
-        self.clear();
-    }
-
-    fn clear(&mut self) {
-        self.kind.clear();
-        self.has_data = false;
-        self.opaque = false;
-        if self.data.capacity() > IDLE_BYTES {
-            self.data = Vec::new();
-        } else {
-            self.data.clear();
+            Line::Value(field) => {
+                let value = std::mem::take(&mut self.short);
+                self.set(field, &value);
+            }
         }
     }
 
-    /// An id with a NUL is ignored, as the standard says.
-    fn set_id(&mut self, value: &[u8]) {
-        if !value.contains(&0) {
-            self.id.clear();
-            self.id.extend_from_slice(value);
+    /// Sets a field whose value is short enough.
+    fn set(&mut self, field: Field, value: &[u8]) {
+        match field {
+            Field::Id => self.draft.set_id(value),
+            Field::Retry => self.retry = milliseconds(value).or(self.retry),
+            Field::Data | Field::Event => self.draft.spill(Held {
+                kind: Some(value),
+                data: None,
+            }),
         }
     }
+}
 
-    /// Anything but ASCII digits is ignored, as is a number that no clock could wait for.
-    fn set_retry(&mut self, value: &[u8]) {
-        if value.iter().all(u8::is_ascii_digit)
-            && let Some(milliseconds) = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok())
-        {
-            self.retry = Some(milliseconds);
-        }
+/// Reads a `retry` value. Anything but ASCII digits is ignored, and so is a number that no clock could wait for.
+fn milliseconds(value: &[u8]) -> Option<u64> {
+    if !value.iter().all(u8::is_ascii_digit) {
+        return None;
     }
-
-    /// How many bytes may still be kept. It depends on the event alone and not on which of its bytes had to be copied:
-    /// else the same stream could be opaque in one chunking and not in another.
-    fn room(&self, held: &Held<'_>) -> usize {
-        let kind = held.kind.map_or(self.kind.len(), <[u8]>::len);
-        let data = held.data.map_or(self.data.len(), <[u8]>::len);
-        self.limit.saturating_sub(kind + data + self.id.len())
-    }
-
-    /// Adds to the data of the event, up to the cap. It grows by doubling but never beyond the cap.
-    fn keep(&mut self, bytes: &[u8]) {
-        let kept = bytes.len().min(self.room(&Held::default()));
-        self.opaque |= kept < bytes.len();
-        let needed = self.data.len() + kept;
-        if needed > self.data.capacity() {
-            let wanted = needed.max(self.data.capacity().saturating_mul(2)).min(self.limit);
-            self.data.reserve_exact(wanted - self.data.len());
-        }
-        self.data.extend_from_slice(&bytes[..kept]);
-    }
-
-    /// Copies what the event has in a chunk that is about to go.
-    fn spill(&mut self, held: Held<'_>) {
-        if let Some(kind) = held.kind {
-            self.kind.clear();
-            self.kind.extend_from_slice(kind);
-        }
-        if let Some(data) = held.data {
-            self.keep(data);
-        }
-    }
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 fn is_line_end(byte: u8) -> bool {
@@ -352,11 +259,3 @@ fn is_line_end(byte: u8) -> bool {
 }
 
 const BOM: [u8; 3] = *b"\xEF\xBB\xBF";
-
-/// The longest `event`, `id` or `retry` value that is read; a longer line is passed over like an unknown field. The
-/// longest event name in use has some fifty bytes, and an id is kept for as long as the stream lives.
-const SHORT_FIELD_BYTES: usize = 1024;
-
-/// The largest buffer that is kept from one event to the next: enough for a token that falls on a chunk's edge, and
-/// little enough for a hundred thousand streams.
-const IDLE_BYTES: usize = 512;

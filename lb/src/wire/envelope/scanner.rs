@@ -91,18 +91,19 @@ impl Scanner {
 
     /// Reads the next bytes. After an error the body is refused and the scanner is of no more use.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), EnvelopeError> {
-        self.utf8
-            .feed(chunk)
-            .map_err(|at| EnvelopeError::NotJson { at: self.offset + at })?;
+        let valid = self.utf8.feed(chunk);
+        // What stands before a wrong character is read all the same, so that the same error is found in any chunks.
+        let text = &chunk[..valid.err().unwrap_or(chunk.len())];
         let mut at = 0;
-        while let Some(&byte) = chunk.get(at) {
+        while let Some(&byte) = text.get(at) {
             if let State::String(role, place) = self.state {
-                at += self.string(role, place, &chunk[at..], self.offset + at)?;
+                at += self.string(role, place, &text[at..], self.offset + at)?;
             } else {
                 self.byte(byte, self.offset + at)?;
                 at += 1;
             }
         }
+        valid.map_err(|at| EnvelopeError::NotJson { at: self.offset + at })?;
         self.offset += chunk.len();
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(super) enum Line {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     bytes: [u8; HEAD_BYTES],
-    length: u8,
+    length: usize,
 }
 
 impl Line {
@@ -37,30 +37,33 @@ impl Line {
         matches!(self, Self::Head(Head { length: 0, .. }))
     }
 
-    /// Adds bytes to a head that has room for them.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        if let Self::Head(head) = self {
-            head.fill(bytes);
-        }
+    /// The start of a line of which these few bytes have been read already.
+    pub(super) fn starting(bytes: &[u8]) -> Self {
+        let mut head = Head {
+            bytes: [0; HEAD_BYTES],
+            length: 0,
+        };
+        head.fill(bytes);
+        Self::Head(head)
     }
 }
 
 impl Head {
     /// Takes from `part` what there is room for, and returns the rest.
     pub(super) fn fill<'p>(&mut self, part: &'p [u8]) -> &'p [u8] {
-        let from = usize::from(self.length);
+        let from = self.length;
         let (taken, rest) = part.split_at(part.len().min(HEAD_BYTES - from));
         self.bytes[from..from + taken.len()].copy_from_slice(taken);
-        self.length += u8::try_from(taken.len()).unwrap_or(0);
+        self.length += taken.len();
         rest
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        usize::from(self.length) == HEAD_BYTES
+    pub(super) fn is_full(self) -> bool {
+        self.length == HEAD_BYTES
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.bytes[..self.length]
     }
 }
 
