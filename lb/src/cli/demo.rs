@@ -27,7 +27,9 @@ pub(super) fn demo(options: &Options) -> ExitCode {
     };
     let mut daemon = None;
     let start = async |text: String| start(&text, &mut daemon);
-    let options = demo::Options { length: options.length };
+    let options = demo::Options {
+        length: options.length,
+    };
     let played = runtime.block_on(demo::run(&options, &mut io::stdout(), start));
     if let Some(daemon) = daemon {
         daemon.stop();
@@ -39,11 +41,20 @@ pub(super) fn demo(options: &Options) -> ExitCode {
 }
 
 fn start(text: &str, daemon: &mut Option<Daemon>) -> io::Result<Started> {
-    let config = config::parse(text, "demo.yaml", &|_| None).map_err(io::Error::other)?;
+    let config = config::parse(text, "demo.yaml", &|_| None)
+        .map_err(io::Error::other)?
+        .config;
     log::install(&config.log);
     let started = daemon.insert(Daemon::start(&config).map_err(io::Error::other)?);
-    let data = started.data().first().copied().ok_or_else(|| io::Error::other("no listener"))?;
-    Ok(Started { data, admin: started.admin() })
+    let data = started
+        .data()
+        .first()
+        .copied()
+        .ok_or_else(|| io::Error::other("no listener"))?;
+    Ok(Started {
+        data,
+        admin: started.admin(),
+    })
 }
 
 /// `75`, `75s`, `2m` or `1h`.
@@ -55,7 +66,11 @@ fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600,
         _ => return Err("write it as 75s, 2m or 1h".to_owned()),
     };
-    let number: u64 = digits.parse().map_err(|_invalid| "write it as 75s, 2m or 1h".to_owned())?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_invalid| "write it as 75s, 2m or 1h".to_owned())?;
     let seconds = number.checked_mul(factor).filter(|seconds| *seconds >= 1);
-    seconds.map(Duration::from_secs).ok_or_else(|| "must be at least one second".to_owned())
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "must be at least one second".to_owned())
 }

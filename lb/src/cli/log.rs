@@ -21,11 +21,16 @@ pub(super) fn install(log: &Log) {
         LogFormat::Json => true,
         LogFormat::Text => false,
     };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_target(false);
     let installed = if json {
         builder.json().flatten_event(true).try_init()
     } else {
-        builder.with_ansi(terminal && std::env::var_os("NO_COLOR").is_none()).try_init()
+        builder
+            .with_ansi(terminal && std::env::var_os("NO_COLOR").is_none())
+            .try_init()
     };
     // Only a second daemon in this process, as in the demo's tests, finds a subscriber in place.
     drop(installed);

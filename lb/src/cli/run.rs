@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{ConfigFile, fail, log};
+use super::{ConfigFile, colour, fail, log, refused};
 use crate::config;
 use crate::run::{Daemon, until_drained};
 
@@ -17,10 +17,15 @@ pub(super) struct Options {
 
 /// Serves until a signal ends it.
 pub(super) fn run(options: &Options) -> ExitCode {
-    let config = match config::load(&options.config.path) {
+    let environment = |name: &str| std::env::var(name).ok();
+    let checked = match config::load(&options.config.path, &environment) {
         Ok(checked) => checked,
-        Err(code) => return code,
+        Err(failure) => return refused(&failure),
     };
+    let config = checked.config;
+    if checked.warnings.warnings() > 0 {
+        anstream::eprint!("{}", checked.warnings.render(colour()));
+    }
     log::install(&config.log);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

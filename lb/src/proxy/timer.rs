@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 /// What `future` gives, or `None` once the deadline has passed.
 ///
 /// A deadline is judged only after one more look at what has arrived: a stall of our own process makes the timer and
-/// the socket ready together, and bytes that were there in time must count. [STREAM-7]
+/// the socket ready together, and bytes that were there in time must count. [PROXY-13]
 pub(super) async fn until<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
     let Some(deadline) = deadline else {
         return Some(future.await);

@@ -1,17 +1,16 @@
 //! One try of one target: what it holds, and what its ending means.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::chain::{Chain, Link};
-use super::pool::Pool;
+use super::hold::Hold;
 use super::provider::Claim;
 use super::run::{Run, Sent};
+use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
-use crate::policy::aimd::{Generation, Outcome};
 use crate::policy::draw::Draw;
-use crate::policy::health::{Ejection, Transition, Verdict};
+use crate::policy::health::Verdict;
 use crate::policy::outcome::{self, Ended, Next, Rules};
 use crate::policy::time::Instant;
 
@@ -53,16 +52,7 @@ impl Attempt {
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Self {
-        let hold = Hold {
-            chain: Arc::clone(chain),
-            link,
-            claim,
-            ticket,
-            started: now,
-            reported: false,
-        };
-        hold.link().in_flight.fetch_add(1, Ordering::Relaxed);
-        hold.link().model.metrics.inflight.inc();
+        let hold = Hold::take((chain, link), claim, ticket, now);
         Self { hold, sent, last }
     }
 
@@ -129,6 +119,10 @@ impl Attempt {
         let seen = observed(ended);
         let elapsed = now.since(hold.started);
         hold.link().metrics.attempts(seen).inc();
+        if judgement.next == Next::RetryFresh {
+            // Nothing was learned about anyone, and the permit is still needed.
+            return Settled::Again(self);
+        }
         hold.measure(ended);
         if let Some(outcome) = judgement.share {
             hold.close_ticket(now, outcome, status_of(ended));
@@ -137,15 +131,11 @@ impl Attempt {
         match judgement.next {
             Next::Commit => Settled::Committed(Tail { hold: self.hold }),
             Next::PassOn => Settled::PassOn(Tail { hold: self.hold }),
-            Next::RetryFresh => {
-                self.hold.reported = false;
-                Settled::Again(self)
-            }
             Next::Failover => {
                 run.ended(self.hold.link, seen, elapsed);
                 Settled::Failover
             }
-            Next::Fail => Settled::Fail,
+            Next::Fail | Next::RetryFresh => Settled::Fail,
         }
     }
 }
@@ -212,143 +202,6 @@ impl Tail {
         if let Some(transition) = hold.claim.endpoint.report_late_failure(now, permit, ejection) {
             hold.announce(&transition);
         }
-    }
-}
-
-/// What an attempt holds until its body has ended.
-#[derive(Debug)]
-struct Hold {
-    chain: Arc<Chain>,
-    link: usize,
-    claim: Claim,
-    ticket: Option<Ticket>,
-    started: Instant,
-    reported: bool,
-}
-
-impl Hold {
-    fn link(&self) -> &Link {
-        &self.chain.links[self.link]
-    }
-
-    fn first_data(&mut self, now: Instant) {
-        let elapsed = now.since(self.started);
-        if let Some(outcome) = self
-            .ticket
-            .as_ref()
-            .and_then(Ticket::params)
-            .map(|params| params.on_first_data(elapsed))
-        {
-            self.close_ticket(now, outcome, None);
-        }
-    }
-
-    fn ejection(&self, now: Instant, jitter: Draw) -> Ejection {
-        Ejection {
-            allowed: self.claim.provider().has_ejection_room(&self.claim.endpoint, now),
-            jitter,
-        }
-    }
-
-    fn rules_after_commit(&self) -> Rules<'_> {
-        Rules {
-            on_status: &self.chain.on_status,
-            realtime_on_status: None,
-            last: true,
-            replayable: false,
-            repeatable: false,
-            steered: self.ticket.as_ref().and_then(Ticket::params),
-            another_endpoint_in: false,
-            server_error_before: false,
-            count_backpressure: self.claim.provider().config.count_backpressure,
-        }
-    }
-
-    fn close_ticket(&mut self, now: Instant, outcome: Outcome, overload: Option<u16>) {
-        if let Some(ticket) = self.ticket.take() {
-            ticket.close(now, outcome, overload);
-        }
-    }
-
-    fn measure(&self, ended: &Ended) {
-        match ended {
-            Ended::Committed {
-                first_data: Some(after),
-            } => {
-                self.link().metrics.first_token.observe(after.as_secs_f64());
-            }
-            Ended::FirstTokenTimeout { .. } => self.link().metrics.first_token_timeouts.inc(),
-            _ => {}
-        }
-    }
-
-    fn report(&mut self, now: Instant, verdict: Verdict, jitter: Draw) {
-        self.reported = true;
-        let Some(permit) = self.claim.permit else { return };
-        let ejection = self.ejection(now, jitter);
-        if let Some(transition) = self.claim.endpoint.report(now, permit, verdict, ejection) {
-            self.announce(&transition);
-        }
-    }
-
-    fn announce(&self, transition: &Transition) {
-        super::endpoint::announce(self.claim.provider(), &self.claim.endpoint, transition);
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.link().in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.link().model.metrics.inflight.dec();
-        if !self.reported {
-            self.link().metrics.attempts(AttemptOutcome::Cancelled).inc();
-            // Neutral frees a half-open slot and judges nothing, so neither the time nor the jitter matters.
-            self.report(self.started, Verdict::Neutral, Draw::new(0.0));
-        }
-    }
-}
-
-/// An open outcome at the controller; dropped, it is *unknown*.
-#[derive(Debug)]
-pub(super) struct Ticket {
-    pool: Arc<Pool>,
-    generation: Generation,
-    opened: Instant,
-    open: bool,
-}
-
-impl Ticket {
-    /// Opens an outcome, where the pool has a controller.
-    pub(super) fn open(pool: &Arc<Pool>, now: Instant) -> Option<Self> {
-        let generation = pool.controller.as_ref()?.attempt();
-        Some(Self {
-            pool: Arc::clone(pool),
-            generation,
-            opened: now,
-            open: true,
-        })
-    }
-
-    fn params(&self) -> Option<&crate::policy::aimd::Params> {
-        self.pool.controller.as_ref().map(super::pool::Controller::params)
-    }
-
-    fn close(mut self, now: Instant, outcome: Outcome, overload: Option<u16>) {
-        self.end(now, outcome, overload);
-    }
-
-    fn end(&mut self, now: Instant, outcome: Outcome, overload: Option<u16>) {
-        if let Some(controller) = self.pool.controller.as_ref().filter(|_| self.open) {
-            self.open = false;
-            controller.settle(&self.pool, now, self.generation, outcome, overload);
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        // Unknown is in no window, so when it is said does not matter.
-        self.end(self.opened, Outcome::Unknown, None);
     }
 }
 

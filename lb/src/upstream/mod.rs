@@ -16,12 +16,15 @@
 mod attempt;
 mod build;
 mod chain;
+mod chains;
 mod endpoint;
+mod hold;
 mod pool;
 mod provider;
 mod run;
 mod state;
 mod table;
+mod ticket;
 
 pub use attempt::{Attempt, Settled, Tail};
 pub use build::Context;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::attempt::{Attempt, Ticket};
+use super::attempt::Attempt;
 use super::chain::{Chain, Link};
+use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
 use crate::policy::aimd::Start;
 use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop};

@@ -55,7 +55,7 @@ fn readiness_is_said_by_the_status_and_explained_when_asked() {
     assert_eq!(ask(&draining, "/livez", &[]), (200, "ok\n".to_owned()));
 }
 
-// [ADMIN-3]
+// [ADMIN-11]
 #[test]
 fn everything_but_the_probes_needs_the_token() {
     let view = view(Some("secret\n"), false);
@@ -72,7 +72,7 @@ fn everything_but_the_probes_needs_the_token() {
     assert_eq!(format!("{view:?}"), "View { token: Some(Token(set)), .. }");
 }
 
-// [ADMIN-4]
+// [ADMIN-12]
 #[test]
 fn without_a_token_only_a_loopback_name_is_answered_and_no_foreign_page() {
     let view = view(None, false);

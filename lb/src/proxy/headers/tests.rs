@@ -46,7 +46,7 @@ fn provider_headers(
     out
 }
 
-// [PROXY-4]
+// [PROXY-1]
 #[test]
 fn fields_of_this_hop_and_of_lb_itself_end_here() {
     let sent = forwarded_of(
@@ -78,7 +78,7 @@ fn fields_of_this_hop_and_of_lb_itself_end_here() {
     assert_eq!(sent[header::ACCEPT_ENCODING], "identity");
 }
 
-// [PROXY-5]
+// [PROXY-2]
 #[test]
 fn only_a_trusted_peer_is_believed_about_where_a_request_came_from() {
     let spoofed: &[(&'static str, &'static str)] = &[
@@ -99,7 +99,7 @@ fn only_a_trusted_peer_is_believed_about_where_a_request_came_from() {
     assert_eq!(trusted["x-forwarded-host"], "else.example");
 }
 
-// [PROXY-6]
+// [PROXY-3]
 #[test]
 fn a_clients_credentials_stay_here_and_the_providers_fields_come_on_top() {
     let client: &[(&'static str, &'static str)] = &[
@@ -115,7 +115,7 @@ fn a_clients_credentials_stay_here_and_the_providers_fields_come_on_top() {
     assert_eq!(sent, map(&[("user-agent", "lb"), ("x-region", "eu")]));
 }
 
-// [PROXY-7]
+// [PROXY-4]
 #[test]
 fn a_request_id_is_kept_from_a_trusted_peer_and_made_for_any_other() {
     let given = map(&[("x-request-id", "theirs")]);
@@ -128,7 +128,7 @@ fn a_request_id_is_kept_from_a_trusted_peer_and_made_for_any_other() {
     );
 }
 
-// [PROXY-8]
+// [PROXY-5]
 #[test]
 fn a_response_loses_its_hop_fields_and_its_length_but_a_head_response_keeps_the_length() {
     let from = map(&[
@@ -147,7 +147,7 @@ fn a_response_loses_its_hop_fields_and_its_length_but_a_head_response_keeps_the_
     );
 }
 
-// [PROXY-9]
+// [PROXY-6]
 #[test]
 fn a_client_is_told_who_answered_only_as_far_as_configured() {
     let by = By {

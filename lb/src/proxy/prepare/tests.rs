@@ -6,7 +6,7 @@ fn target(request: &str, endpoint: &str) -> String {
     prepared.target(&endpoint.parse().unwrap()).to_string()
 }
 
-// [PROXY-10]
+// [PROXY-7]
 #[test]
 fn the_endpoints_path_takes_the_place_of_v1() {
     assert_eq!(
@@ -25,7 +25,7 @@ fn the_endpoints_path_takes_the_place_of_v1() {
     assert_eq!(target("/v1beta/x", "http://h/api"), "/v1beta/x");
 }
 
-// [PROXY-11]
+// [PROXY-8]
 #[test]
 fn the_endpoints_query_comes_after_the_clients() {
     assert_eq!(
@@ -38,7 +38,7 @@ fn the_endpoints_query_comes_after_the_clients() {
     );
 }
 
-// [PROXY-12]
+// [PROXY-9]
 #[test]
 fn what_only_computes_may_be_repeated_and_what_is_stored_may_not() {
     let stored = |stored| {

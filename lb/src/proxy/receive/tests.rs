@@ -1,6 +1,6 @@
 use super::*;
 
-// [PROXY-13]
+// [PROXY-10]
 #[test]
 fn escapes_are_decoded_and_what_is_none_stays() {
     assert_eq!(percent_decoded("meta-llama%2FLlama-3.3"), "meta-llama/Llama-3.3");
@@ -9,7 +9,7 @@ fn escapes_are_decoded_and_what_is_none_stays() {
     assert_eq!(percent_decoded("%e5%a5%bd"), "好");
 }
 
-// [PROXY-14]
+// [PROXY-11]
 #[test]
 fn the_model_may_stand_in_a_header_or_the_query() {
     let uri: Uri = "/v1/realtime?x=1&model=a%2Fb&model=c".parse().unwrap();
@@ -23,7 +23,7 @@ fn the_model_may_stand_in_a_header_or_the_query() {
     );
 }
 
-// [PROXY-15]
+// [PROXY-12]
 #[test]
 fn the_bodys_model_wins_and_a_broken_body_needs_another_place() {
     let body = Bytes::from_static(b"{}");

@@ -4,7 +4,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-// [PROXY-16]
+// [PROXY-13]
 #[tokio::test(start_paused = true)]
 async fn what_is_ready_when_its_deadline_passes_still_counts() {
     let at = Instant::now() + Duration::from_secs(20);
@@ -15,7 +15,7 @@ async fn what_is_ready_when_its_deadline_passes_still_counts() {
     assert_eq!(together.await, Some("there"));
 }
 
-// [PROXY-16]
+// [PROXY-13]
 #[tokio::test(start_paused = true)]
 async fn what_comes_after_its_deadline_does_not_count() {
     let begun = Instant::now();

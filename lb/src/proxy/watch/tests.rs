@@ -21,7 +21,7 @@ fn watch(content: bool, peeked: bool) -> Watch {
     }
 }
 
-// [STREAM-20]
+// [WATCH-1]
 #[test]
 fn the_first_data_frame_commits_and_is_told_once() {
     let mut watch = watch(false, true);
@@ -33,7 +33,7 @@ fn the_first_data_frame_commits_and_is_told_once() {
     assert_eq!(watch.take_decision(), None);
 }
 
-// [STREAM-21]
+// [WATCH-2]
 #[test]
 fn a_preamble_is_a_first_frame_but_decides_nothing() {
     let mut watch = watch(false, true);
@@ -47,7 +47,7 @@ fn a_preamble_is_a_first_frame_but_decides_nothing() {
     ));
 }
 
-// [STREAM-22]
+// [WATCH-3]
 #[test]
 fn with_content_wanted_a_role_is_no_first_frame() {
     let mut watch = watch(true, true);
@@ -57,7 +57,7 @@ fn with_content_wanted_a_role_is_no_first_frame() {
     assert_eq!(watch.take_decision(), Some(Decision::Commit));
 }
 
-// [STREAM-23]
+// [WATCH-4]
 #[test]
 fn what_follows_the_commit_in_one_chunk_is_after_it() {
     let mut watch = watch(false, true);
@@ -67,7 +67,7 @@ fn what_follows_the_commit_in_one_chunk_is_after_it() {
     assert_eq!(watch.take_late_error(), None);
 }
 
-// [STREAM-24]
+// [WATCH-5]
 #[test]
 fn done_alone_commits_without_a_first_frame_and_finishes() {
     let mut watch = watch(false, true);
@@ -76,7 +76,7 @@ fn done_alone_commits_without_a_first_frame_and_finishes() {
     assert!(watch.is_finished());
 }
 
-// [STREAM-25]
+// [WATCH-6]
 #[test]
 fn a_last_event_without_its_blank_line_counts_at_the_end() {
     let mut watch = watch(false, true);
