@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::Name;
 use crate::policy::{aimd, outcome::StatusSet};
 
@@ -69,7 +72,8 @@ pub enum Kind {
 }
 
 /// How a target is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// In the order of definition.
     Priority,
@@ -78,7 +82,8 @@ pub enum Strategy {
 }
 
 /// Whether a stream's head waits for its first decisive event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum StreamMode {
     /// It waits, so that an error sent first can still fail over.
     Strict,
@@ -87,7 +92,8 @@ pub enum StreamMode {
 }
 
 /// What counts as the first token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum FirstToken {
     /// The first event with data.
     Data,

@@ -1,5 +1,8 @@
 //! What lb tells about itself.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 /// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
@@ -12,7 +15,8 @@ pub struct Log {
 }
 
 /// How severe an event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Every step.
     Trace,

@@ -3,6 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::{ApiKey, Name, Scheme, Url};
 use crate::policy::health;
@@ -32,8 +34,6 @@ pub struct Provider {
     pub timeouts: Timeouts,
     /// When an endpoint is ejected; `None` is never.
     pub health: Option<health::Params>,
-    /// The most endpoints that may be out at a time, in percent of all.
-    pub max_ejection_percent: u8,
     /// Whether 429, 503 and 529 are failures to endpoint health.
     pub count_backpressure: bool,
     /// With every endpoint out: use them all (true) or none.
@@ -54,7 +54,8 @@ pub struct Endpoint {
 }
 
 /// The header that carries a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum AuthHeader {
     /// `authorization: Bearer …`
     Authorization,

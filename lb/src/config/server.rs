@@ -3,6 +3,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use http::HeaderName;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::Cidr;
 
@@ -28,7 +30,8 @@ pub struct Server {
 }
 
 /// How much the `x-lb-*` response headers tell clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Reveal {
     /// Nothing about what is behind lb.
     None,

@@ -166,20 +166,14 @@ fn span(text: &str, location: Location) -> Span {
     Span { start, end }
 }
 
-/// The character at a location's line and column, which is all that a syntax error has.
-fn character(text: &str, location: Location) -> Span {
-    let index = |n: u64| usize::try_from(n.saturating_sub(1)).unwrap_or(usize::MAX);
-    let line_start = text.split_inclusive('\n').take(index(location.line())).map(str::len).sum::<usize>();
-    let column = text[line_start..].char_indices().nth(index(location.column()));
-    let (start, length) = column.map_or((text.len(), 0), |(at, c)| (line_start + at, c.len_utf8()));
-    Span { start, end: start + length }
-}
-
 fn syntax_error(text: &str, error: &Error) -> Diagnostic {
-    let span = character(text, error.location().unwrap_or(Location::UNKNOWN));
-    if matches!(error, Error::MultipleDocuments { .. }) {
-        return Diagnostic::error("E001", span, "the file is more than one YAML document")
-            .help("remove the line `---` and what follows it");
+    let location = error.location().unwrap_or(Location::UNKNOWN);
+    let mut span = span(text, location);
+    if span.start == span.end {
+        span.end = text[span.start..]
+            .chars()
+            .next()
+            .map_or(span.end, |c| span.start + c.len_utf8());
     }
     let message = error.to_string();
     // The place is shown by the snippet.
@@ -193,6 +187,9 @@ fn syntax_error(text: &str, error: &Error) -> Diagnostic {
         () if line.contains("${") => diagnostic
             .help("inside { } and [ ] braces belong to YAML: put a value with ${…} on a line of its own"),
         () if message.contains("tabs") => diagnostic.help("indent with spaces"),
+        () if matches!(error, Error::MultipleDocuments { .. }) => {
+            diagnostic.help("the file is one document: remove the line `---` and what follows it")
+        }
         () => diagnostic,
     }
 }

@@ -13,10 +13,7 @@ use super::provider::Provider;
 use super::table::{Exact, Listed, Table};
 use crate::config::{AuthHeader, Config, Pattern};
 use crate::metrics::Metrics;
-use crate::policy::aimd::Share;
-use crate::policy::cascade;
 use crate::policy::draw::Draw;
-use crate::policy::outcome::StatusSet;
 use crate::policy::time::Instant;
 
 /// What a table is built with besides its configuration.

@@ -61,9 +61,9 @@ impl<'a> Context<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// What the file says at `span`, without its quotes.
+    /// What the file says at `span`.
     pub(super) fn shown(&self, span: Span) -> String {
-        self.document.value_at(span).trim_matches(['"', '\'']).to_owned()
+        self.document.shown(span)
     }
 
     /// Reports `written` unless it `holds`; the message reads "`key` must …, not …".
@@ -199,7 +199,7 @@ impl<'a> Context<'a> {
     pub(super) fn name(&mut self, written: &Spanned<String>) -> Name {
         Name::new(&written.value).unwrap_or_else(|| {
             let key = self.document.root.path_of(written.span);
-            let message = format!("`{}` is not a name", self.shown(written.span));
+            let message = format!("{} is not a name", self.shown(written.span));
             self.report(
                 Diagnostic::error("E110", written.span, message)
                     .at(key)

@@ -137,7 +137,7 @@ fn address(cx: &mut Context<'_>, written: &Spanned<String>) -> SocketAddr {
         }
         Err(_) if written.value.starts_with("fd:") => stand_in,
         Err(_) => {
-            let message = format!("`{}` is not an address with a port", cx.shown(written.span));
+            let message = format!("{} is not an address with a port", cx.shown(written.span));
             let help = "write it as 0.0.0.0:8443 or \"[::]:8443\"; a name is not looked up here";
             cx.report(Diagnostic::error("E111", written.span, message).help(help));
             stand_in
@@ -266,7 +266,7 @@ pub(super) fn duplicates<'i, K: PartialEq>(
     let mut seen: Vec<(&Spanned<String>, K)> = Vec::new();
     for (written, key) in items {
         if let Some((first, _)) = seen.iter().find(|(_, known)| *known == key) {
-            let message = format!("the {what} `{}` is given twice", cx.shown(written.span));
+            let message = format!("the {what} {} is given twice", cx.shown(written.span));
             cx.report(
                 Diagnostic::error("E106", written.span, message)
                     .label("the second one")

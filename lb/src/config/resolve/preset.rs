@@ -208,7 +208,7 @@ fn unknown<'n>(
 ) {
     let help =
         did_you_mean(&written.value, known).unwrap_or_else(|| format!("name a {what} that the file has"));
-    let message = format!("there is no {what} `{}`", cx.shown(written.span));
+    let message = format!("there is no {what} {}", cx.shown(written.span));
     cx.report(Diagnostic::error(code, written.span, message).help(help));
 }
 
