@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -262,36 +262,44 @@ impl Drop for Folder {
     }
 }
 
+/// What the process has written so far, and how many of its pipes are still open.
 #[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+struct Log(Arc<Mutex<(String, usize)>>);
 
 impl Log {
     fn follow(&self, pipe: impl AsyncRead + Send + Unpin + 'static) {
         let log = self.clone();
+        log.lock().1 += 1;
         tokio::spawn(async move {
             let mut lines = BufReader::new(pipe).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                let mut text = log.0.lock().expect("no holder panics");
+                let text = &mut log.lock().0;
                 text.push_str(&line);
                 text.push('\n');
             }
+            log.lock().1 -= 1;
         });
     }
 
+    fn lock(&self) -> MutexGuard<'_, (String, usize)> {
+        self.0.lock().expect("no holder panics")
+    }
+
     fn text(&self) -> String {
-        self.0.lock().expect("no holder panics").clone()
+        self.lock().0.clone()
     }
 
     async fn line(&self, parts: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let text = self.text();
+            let (text, open) = self.lock().clone();
             if let Some(line) = text
                 .lines()
                 .find(|line| parts.iter().all(|part| line.contains(part)))
             {
                 return line.to_owned();
             }
+            assert!(open > 0, "ended without a log line with {parts:?}; log:\n{text}");
             assert!(
                 Instant::now() < deadline,
                 "no log line with {parts:?} within {PATIENCE:?}; log:\n{text}"
