@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{
     context::Context,
-    front::{need, need_file},
+    found::{need, need_file},
 };
 use crate::config::{
     Certificate, ListenerTls,
