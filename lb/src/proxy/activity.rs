@@ -40,6 +40,8 @@ pub(super) struct Activity {
     abandoned: AtomicU32,
     /// Whether bytes are nothing by themselves, as in HTTP/2.
     multiplexed: AtomicBool,
+    /// Whether a request was refused in a way that ends the connection.
+    refused: AtomicBool,
 }
 
 const NEW: u8 = 0;
@@ -83,6 +85,7 @@ impl Activity {
             open: AtomicU32::new(0),
             abandoned: AtomicU32::new(0),
             multiplexed: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
         }
     }
 
@@ -111,6 +114,11 @@ impl Activity {
         if matches!(self.phase.load(Ordering::Relaxed), NEW | IDLE) {
             self.enter(HEAD);
         }
+    }
+
+    /// Whether a request was refused in a way that ends the connection.
+    pub(super) fn refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// A write was not taken.
@@ -200,9 +208,12 @@ impl Activity {
 }
 
 impl Busy {
-    /// The request's answer is ready.
-    pub(super) fn answered(&mut self) {
+    /// The request's answer is ready; where it `refuses` the connection ends with it.
+    pub(super) fn answered(&mut self, refuses: bool) {
         self.answered = true;
+        if refuses {
+            self.activity.refused.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::CONNECTION;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,7 +20,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, Expiry};
 use super::body::Body;
 use super::headers::Peer;
-use super::service::{Rules, serve};
+use super::service::{CLOSE, Rules, serve};
 use super::socket::{Downstream, Socket, Watched};
 use super::tls::{ALPN_H2, Identity};
 use super::worker::{Drain, Worker};
@@ -138,11 +140,17 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
     let over = served
         .drive(&mut connection, http1::Connection::graceful_shutdown, drain)
         .await;
-    if over == Over::Expired(Expiry::Head) {
-        // Nothing is on its way to the client: the request before it, if any, was answered.
-        let late = connection.into_parts().io.into_inner();
-        drop(tokio::time::timeout(LAST_WORDS, say(late, REQUEST_TIMEOUT)).await);
-    }
+    let last = async {
+        match over {
+            // Nothing is on its way to the client: the request before, if any, was answered.
+            Over::Expired(Expiry::Head) => {
+                say(connection.into_parts().io.into_inner(), REQUEST_TIMEOUT).await
+            }
+            Over::Ended if served.activity.refused() => linger(connection.into_parts().io.into_inner()).await,
+            _ => Ok(()),
+        }
+    };
+    drop(tokio::time::timeout(LAST_WORDS, last).await);
 }
 
 /// A longer request head is answered with 431. Bytes.
@@ -152,14 +160,21 @@ const MAX_HEAD: usize = 64 * 1024;
 const REQUEST_TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// How long writing that may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
 async fn say(mut io: Downstream, bytes: &[u8]) -> io::Result<()> {
-    use tokio::io::AsyncWriteExt as _;
     io.write_all(bytes).await?;
     io.shutdown().await
 }
+
+/// Takes what a refused client is still sending, so that the answer is read before the close is seen: a close over
+/// unread bytes is a reset, and that destroys what the client has not read yet (RFC 9112, 9.6).
+async fn linger(mut io: Downstream) -> io::Result<()> {
+    let mut bytes = vec![0; 16 * 1024];
+    while io.read(&mut bytes).await? > 0 {}
+    Ok(())
+}
+
+/// How long either may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How serving a connection came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +200,7 @@ impl Served<'_> {
         let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer);
         Box::pin(async move {
             let mut response = serve(worker, rules, peer, request).await;
-            busy.answered();
+            busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
             response.body_mut().keep(busy);
             Ok(response)
         })

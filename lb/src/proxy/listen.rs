@@ -89,6 +89,7 @@ fn limits(listener: &config::Listener) -> Limits {
         rules: Rules {
             max_body_bytes: listener.max_body_bytes,
             body_timeout: listener.idle_timeout,
+            body_grace: listener.header_timeout,
         },
         header_timeout: listener.header_timeout,
         first_byte_timeout: listener.first_byte_timeout,

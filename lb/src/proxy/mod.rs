@@ -31,6 +31,7 @@ mod socket;
 mod sources;
 mod timer;
 mod tls;
+mod validate;
 mod watch;
 mod worker;
 

@@ -8,6 +8,7 @@ fn limits() -> Limits {
         rules: Rules {
             max_body_bytes: 1,
             body_timeout: SECOND,
+            body_grace: SECOND,
         },
         first_byte_timeout: 3 * SECOND,
         header_timeout: 5 * SECOND,
@@ -150,7 +151,7 @@ async fn request_after_request_given_up_ends_the_connection() {
     let activity = activity();
     for _ in 0..2 * MAX_ABANDONED {
         let mut busy = activity.begin_request();
-        busy.answered();
+        busy.answered(false);
     }
     for _ in 0..MAX_ABANDONED {
         drop(activity.begin_request());
