@@ -52,7 +52,7 @@ fn destination(addresses: &[SocketAddr]) -> Arc<Destination> {
     Arc::new(Destination::new(addresses, None, LIMITS, 1))
 }
 
-// [NET-13, NET-19]
+// [NET-13] [NET-19]
 #[tokio::test]
 async fn without_a_connection_nothing_was_sent() {
     let (address, _socket) = refusing();
@@ -62,7 +62,7 @@ async fn without_a_connection_nothing_was_sent() {
     assert_eq!(refused.open(), 0);
 }
 
-// [NET-13, NET-19]
+// [NET-13] [NET-19]
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_nobody_answers_times_out() {
     let listener = full_listener();
