@@ -96,3 +96,6 @@ fn print(
 const INVALID: u8 = 78;
 /// Nobody reads what is printed: as with any tool in a pipe, an internal failure.
 const BROKEN_PIPE: u8 = 70;
+
+#[cfg(test)]
+mod tests;
