@@ -1,40 +1,31 @@
 //! `lb check`: says whether a configuration can be used, and what is in force with it.
 
-use std::{
-    io::{self, IsTerminal as _, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
 
+use super::{ConfigFile, colour};
 use crate::config::{self, Checked, Failure, Report};
 
 /// Validates a configuration.
-#[derive(Args, Clone, Debug)]
-pub struct Check {
-    /// The file to validate
-    #[arg(
-        short,
-        long,
-        env = "LB_CONFIG",
-        default_value = "/etc/lb/lb.yaml",
-        value_name = "FILE"
-    )]
-    pub config: PathBuf,
+#[derive(Args, Debug)]
+pub(super) struct Check {
+    #[command(flatten)]
+    config: ConfigFile,
     /// Do not look at this machine: files, addresses, names
     #[arg(long)]
-    pub no_environment: bool,
+    no_environment: bool,
     /// How problems are printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    format: Format,
     /// Print every setting in force, and where it comes from
     #[arg(long)]
-    pub explain: bool,
+    explain: bool,
 }
 
 /// How problems are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// With the lines they are about
     Text,
     /// As one JSON object
@@ -44,14 +35,13 @@ pub enum Format {
 /// Runs `lb check` and gives the process's exit code: 0, 66 without a file, 78 with one that cannot be used.
 ///
 /// Problems go to standard error as text and to standard output as JSON; settings go to standard output.
-pub fn check(args: &Check) -> u8 {
-    let colour = io::stderr().is_terminal();
-    run(args, colour, &mut anstream::stdout(), &mut anstream::stderr()).unwrap_or(BROKEN_PIPE)
+pub(super) fn check(args: &Check) -> u8 {
+    run(args, colour(), &mut anstream::stdout(), &mut anstream::stderr()).unwrap_or(BROKEN_PIPE)
 }
 
 fn run(args: &Check, colour: bool, out: &mut impl Write, err: &mut impl Write) -> io::Result<u8> {
     let environment = |name: &str| std::env::var(name).ok();
-    let checked = match config::load(&args.config, &environment) {
+    let checked = match config::load(&args.config.path, &environment) {
         Ok(checked) => checked,
         Err(failure) => {
             match &failure {
