@@ -1,0 +1,235 @@
+//! Where requests can go.
+
+use std::path::PathBuf;
+
+use http::{HeaderName, HeaderValue};
+
+use super::{
+    check,
+    context::{Context, DAY_MS, NULL, Whole},
+    endpoint::{endpoints, warn_of_open_keys},
+    found::need_file,
+    health::health,
+};
+use crate::config::{
+    ApiKey, AuthHeader, ClientTls, Connections, Provider, Secret, Timeouts, Url, diagnostic::Diagnostic,
+    environment::What, explain::Origin, path::Path, raw, span::Spanned,
+};
+
+pub(super) fn providers(cx: &mut Context<'_>, file: &raw::File) -> Vec<Provider> {
+    let entries = raw::entries(&file.providers);
+    if entries.is_empty() {
+        let span = file
+            .providers
+            .as_ref()
+            .map_or(cx.document.root.span, |written| written.span);
+        cx.report(
+            Diagnostic::error("E100", span, "there is no provider")
+                .at("providers")
+                .help("add `providers:` with at least one name under it"),
+        );
+    }
+    let at = Path::top("providers");
+    entries
+        .iter()
+        .map(|(name, raw)| provider(cx, &at.key(&name.value), name, raw))
+        .collect()
+}
+
+fn provider(
+    cx: &mut Context<'_>,
+    at: &Path,
+    name: &Spanned<String>,
+    raw: &Spanned<raw::Provider>,
+) -> Provider {
+    let span = raw.span;
+    let raw = &raw.value;
+    check::traffic(cx, raw);
+    let name = cx.name(name);
+    let connections = connections(cx, &at.key("connections"), raw);
+    let timeouts = timeouts(cx, &at.key("timeouts"), raw);
+    let (health, count_backpressure, fail_open) = health(cx, &at.key("health"), raw);
+    let provider = Provider {
+        enabled: cx.flag(at, "enabled", &raw.enabled, true),
+        endpoints: endpoints(cx, at, &name, span, raw),
+        api_key: api_key(cx, at, raw),
+        auth_header: cx.word(
+            at,
+            "auth_header",
+            &raw.auth_header,
+            ("authorization", AuthHeader::Authorization),
+        ),
+        passthrough_auth: cx.flag(at, "passthrough_auth", &raw.passthrough_auth, false),
+        headers: headers(cx, at, raw),
+        tls: tls(cx, &at.key("tls"), raw),
+        connections,
+        timeouts,
+        health,
+        count_backpressure,
+        fail_open,
+        concurrency: cx.count(
+            at,
+            "concurrency",
+            &raw.concurrency,
+            Whole::new(0, 0..=u64::from(u32::MAX)),
+        ),
+        name,
+    };
+    cx.setting(at, "balance", &raw.balance, Some("least_inflight".to_owned()));
+    warn_of_open_keys(cx, &provider, raw);
+    provider
+}
+
+fn api_key(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Option<ApiKey> {
+    match &raw.api_key {
+        Some(written) => {
+            let line = cx.document.line(written.span);
+            cx.note(
+                at,
+                "api_key",
+                "set".to_owned(),
+                Some(NULL.to_owned()),
+                Origin::Line(line),
+            );
+        }
+        None => cx.setting(at, "api_key", &raw.api_key, Some(NULL.to_owned())),
+    }
+    let file = cx.text(at, "api_key_file", &raw.api_key_file);
+    need_file(cx, &raw.api_key_file, What::Secret);
+    match (&raw.api_key, file) {
+        (Some(key), Some(_)) => {
+            let also = raw.api_key_file.as_ref().map_or(key.span, |file| file.span);
+            cx.report(
+                Diagnostic::error("E303", key.span, "a provider has one key")
+                    .label("this is one")
+                    .also(also, "this is another")
+                    .help("keep one of the two"),
+            );
+            None
+        }
+        (Some(key), None) => {
+            if HeaderValue::from_str(&key.value).is_err() {
+                let message = "the key holds a character that no header can carry";
+                cx.report(
+                    Diagnostic::error("E308", key.span, message).help("look for a line end or a stray quote"),
+                );
+            }
+            Some(ApiKey::Inline(Secret::new(key.value.as_str())))
+        }
+        (None, Some(file)) => Some(ApiKey::File(PathBuf::from(file))),
+        (None, None) => None,
+    }
+}
+
+fn headers(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Vec<(HeaderName, HeaderValue)> {
+    let entries = &raw.headers.0;
+    if entries.is_empty() {
+        cx.setting::<()>(at, "headers", &None, Some("{}".to_owned()));
+    }
+    let mut headers = Vec::new();
+    for (name, value) in entries {
+        let line = cx.document.line(value.span);
+        cx.note(
+            &at.key("headers"),
+            &name.value,
+            "set".to_owned(),
+            None,
+            Origin::Line(line),
+        );
+        let Ok(parsed) = HeaderName::from_bytes(name.value.as_bytes()) else {
+            let message = format!("`{}` is not the name of a header", cx.shown(name.span));
+            cx.report(Diagnostic::error("E308", name.span, message));
+            continue;
+        };
+        if FRAMING_HEADERS.contains(&parsed.as_str()) {
+            let message = format!("the header {parsed} belongs to the connection and is set by lb");
+            cx.report(Diagnostic::error("E308", name.span, message).help("remove it"));
+        }
+        match HeaderValue::from_str(&value.value) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                headers.push((parsed, value));
+            }
+            Err(_) => cx.report(Diagnostic::error(
+                "E308",
+                value.span,
+                "the value holds a character that no header can carry",
+            )),
+        }
+    }
+    headers
+}
+
+fn tls(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> ClientTls {
+    let nothing = raw::ClientTls::default();
+    let raw = raw.tls.as_ref().unwrap_or(&nothing);
+    if let Some(verify) = raw.verify.as_ref().filter(|verify| !verify.value) {
+        cx.report(
+            Diagnostic::warning(
+                "W307",
+                verify.span,
+                "anybody between lb and this provider can read and change everything",
+            )
+            .help("name the certificate to trust in `ca_file` instead"),
+        );
+    }
+    need_file(cx, &raw.ca_file, What::File);
+    cx.require(&raw.server_name, "E111", "be a host name or an address", |name| {
+        format!("https://{name}")
+            .parse::<Url>()
+            .is_ok_and(|url| url.authority() == url.host().to_string() && url.path().is_empty())
+    });
+    ClientTls {
+        ca_file: cx.text(at, "ca_file", &raw.ca_file).map(PathBuf::from),
+        server_name: cx.text(at, "server_name", &raw.server_name),
+        verify: cx.flag(at, "verify", &raw.verify, true),
+    }
+}
+
+fn connections(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Connections {
+    let nothing = raw::Connections::default();
+    let raw = raw.connections.as_ref().unwrap_or(&nothing);
+    cx.setting(at, "http_version", &raw.http_version, Some("auto".to_owned()));
+    cx.bounds(&raw.max_per_endpoint, "E256", 0..=1_000_000);
+    cx.bounds(&raw.max_age_ms, "E256", 0..=DAY_MS);
+    cx.bounds(&raw.max_streams_per_connection, "E256", 1..=1000);
+    cx.bounds(&raw.idle_timeout_ms, "E256", 1..=DAY_MS);
+    cx.setting(at, "idle_timeout_ms", &raw.idle_timeout_ms, Some(NULL.to_owned()));
+    Connections {
+        max_idle_per_endpoint: cx.count(
+            at,
+            "max_idle_per_endpoint",
+            &raw.max_idle_per_endpoint,
+            Whole::new(64, 0..=1_000_000),
+        ),
+        idle_timeout: raw
+            .idle_timeout_ms
+            .as_ref()
+            .map(|ms| std::time::Duration::from_millis(ms.value)),
+    }
+}
+
+fn timeouts(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Timeouts {
+    let nothing = raw::Timeouts::default();
+    let raw = raw.timeouts.as_ref().unwrap_or(&nothing);
+    let read = cx.time(at, "read_ms", &raw.read_ms, Whole::new(300_000, 0..=DAY_MS));
+    Timeouts {
+        connect: cx.time(at, "connect_ms", &raw.connect_ms, Whole::new(5_000, 1..=DAY_MS)),
+        read: Some(read).filter(|read| !read.is_zero()),
+    }
+}
+
+/// Headers that say how a message is framed or where it goes: RFC 9110, 7.6.1, and those that lb makes itself.
+const FRAMING_HEADERS: [&str; 11] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
