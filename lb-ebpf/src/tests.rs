@@ -1,0 +1,52 @@
+use super::*;
+
+#[test]
+fn every_counter_has_the_name_of_its_variant() {
+    for (counter, name) in [
+        (Counter::Syn, "syn"),
+        (Counter::HandshakeMicroseconds, "handshake_microseconds"),
+        (Counter::ResetSent, "reset_sent"),
+        (Counter::RetransmitSent, "retransmit_sent"),
+        (Counter::SegmentsIgnored, "segments_ignored"),
+        (Counter::UnreachableIgnored, "unreachable_ignored"),
+        (Counter::EventsLost, "events_lost"),
+    ] {
+        assert_eq!(Counter::NAMES[counter as usize], name);
+    }
+}
+
+#[test]
+fn merging_adds_counters_and_keeps_the_latest_sign_of_life() {
+    let mut one = Stats::ZERO;
+    one.heard = 7;
+    one.add(Counter::Syn, 2);
+    let mut other = Stats::ZERO;
+    other.heard = 5;
+    other.add(Counter::Syn, 3);
+    other.add(Counter::BytesSent, 10);
+    one.merge(&other);
+    assert_eq!(
+        (one.heard, one.get(Counter::Syn), one.get(Counter::BytesSent)),
+        (7, 5, 10)
+    );
+}
+
+#[test]
+fn kinds_survive_the_way_through_a_number() {
+    for number in 1..8 {
+        assert_eq!(Kind::from_number(number).map(|kind| kind as u8), Some(number));
+    }
+    assert_eq!(Kind::from_number(0), None);
+    assert_eq!(Kind::from_number(8), None);
+}
+
+#[test]
+fn a_record_is_read_at_any_alignment_and_never_beyond_its_end() {
+    let mut ring = [0_u8; Event::SIZE + 1];
+    ring[1..9].copy_from_slice(&77_u64.to_ne_bytes());
+    ring[1 + 52..1 + 54].copy_from_slice(&9_u16.to_ne_bytes());
+    ring[1 + 54] = Kind::Streak as u8;
+    let event = Event::read(&ring[1..]).expect("the record is whole");
+    assert_eq!((event.time, event.slot, event.kind), (77, 9, Kind::Streak as u8));
+    assert_eq!(Event::read(&ring[2..]), None);
+}
