@@ -1,1 +1,3 @@
 //! lb
+
+pub mod policy;

@@ -1,0 +1,391 @@
+//! Takes an endpoint out of the balancer's choice while it fails, and finds out cheaply when it is back.
+//!
+//! Passive: it knows only what real requests met. An endpoint is ejected by a run of failures *or* by a ratio over a
+//! window, because each is blind where the other sees: a run never forms when every second request fails, and a ratio
+//! has to wait for enough requests when all of them do.
+//!
+//! ```text
+//!             run or ratio                    the time is up
+//!   Healthy ───────────────▶ Ejected ─────────────────────────▶ HalfOpen
+//!      ▲                        ▲                                │    │
+//!      │                        └──────── a probe fails ─────────┘    │
+//!      └───────────────────────── a probe succeeds ───────────────────┘
+//! ```
+//!
+//! Half-open needs no prober: the next requests are the probes, a few at a time, each with a permit. Ejection and
+//! recovery begin a new *generation*; a permit remembers its own, and a verdict that comes with an older one judges a
+//! state that is over, so it changes nothing.
+//!
+//! A success is known when the response is committed, long before its stream ends well. So a success counts in the
+//! ratio but does not end a run; a clean end does. Otherwise an endpoint that cuts every stream after its first token
+//! would never be ejected.
+
+use super::draw::Draw;
+use super::time::Instant;
+use super::window::Window;
+
+mod params;
+
+pub use params::{Params, Settings};
+
+/// What an ending says about whoever gave it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Verdict {
+    /// It does not work.
+    Failure,
+    /// Nothing.
+    Neutral,
+    /// It works.
+    Success,
+}
+
+/// Whether an endpoint can be chosen at an instant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// Out until then.
+    Ejected {
+        /// When it becomes half-open.
+        until: Instant,
+    },
+    /// The ejection is over and a probe slot is free: it can be chosen.
+    HalfOpen,
+    /// In.
+    Healthy,
+    /// Half-open with every probe slot taken: it cannot be chosen.
+    Probing,
+}
+
+/// Where an endpoint is in its circle.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum State {
+    /// Out.
+    Ejected,
+    /// Out, but for probes.
+    HalfOpen,
+    /// In.
+    Healthy,
+}
+
+/// What ejected an endpoint.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Cause {
+    /// A run of failures.
+    Consecutive,
+    /// A half-open probe failed.
+    HalfOpenFailure,
+    /// Too many failures within the window.
+    Ratio,
+}
+
+/// A change of state, other than the passing from ejected to half-open that time alone brings.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use]
+pub struct Transition {
+    /// The state before.
+    pub from: State,
+    /// The state after.
+    pub to: State,
+    /// Why, if it was ejected.
+    pub cause: Option<Cause>,
+    /// Until when, if it was ejected.
+    pub until: Option<Instant>,
+}
+
+/// The right to send one request to the endpoint. Each is to be given back once, by [`Health::release`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use]
+pub struct Permit {
+    generation: u64,
+    /// The lease that a half-open probe's slot belongs to; `None` for an ordinary request.
+    probe: Option<u64>,
+}
+
+/// What an endpoint's health looks like at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Whether it can be chosen.
+    pub standing: Standing,
+    /// Failures since the last clean end.
+    pub consecutive_failures: u32,
+    /// Results within the window.
+    pub window_volume: u32,
+    /// Failures among them.
+    pub window_failures: u32,
+    /// Ejections since it last was healthy.
+    pub ejections: u32,
+}
+
+/// How an ejection that becomes due is to be carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct Ejection {
+    /// Whether the provider can spare one more endpoint ([`Params::may_eject`]); otherwise it stays in for now.
+    pub allowed: bool,
+    /// Lengthens the ejection by up to a tenth, so that endpoints that fell together do not return together.
+    pub jitter: Draw,
+}
+
+/// The passive health of one endpoint.
+#[derive(Clone, Debug)]
+pub struct Health {
+    params: Params,
+    generation: u64,
+    /// `None` while healthy.
+    ejected_until: Option<Instant>,
+    ejections: u32,
+    consecutive_failures: u32,
+    window: Window,
+    probes: Probes,
+}
+
+/// The probe slots of a half-open endpoint.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probes {
+    taken: u32,
+    /// Slots taken under an older lease have been given up for lost.
+    lease: u64,
+    /// When all that are taken count as lost.
+    lost_at: Instant,
+}
+
+// === impl Health ===
+
+impl Health {
+    /// An endpoint that nothing is known about: healthy.
+    pub fn new(params: Params) -> Self {
+        let window = Window::new(params.settings().window);
+        Self {
+            params,
+            generation: 0,
+            ejected_until: None,
+            ejections: 0,
+            consecutive_failures: 0,
+            window,
+            probes: Probes::default(),
+        }
+    }
+
+    /// What it was set to.
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Whether it can be chosen at `now`.
+    pub fn standing(&self, now: Instant) -> Standing {
+        match self.ejected_until {
+            None => Standing::Healthy,
+            Some(until) if now < until => Standing::Ejected { until },
+            Some(_) if self.has_free_probe(now) => Standing::HalfOpen,
+            Some(_) => Standing::Probing,
+        }
+    }
+
+    /// The permit for a request; `None` if the endpoint is ejected or has no probe slot free.
+    pub fn acquire(&mut self, now: Instant) -> Option<Permit> {
+        match self.standing(now) {
+            Standing::Healthy => Some(Permit {
+                generation: self.generation,
+                probe: None,
+            }),
+            Standing::HalfOpen => Some(self.lease_probe(now)),
+            Standing::Ejected { .. } | Standing::Probing => None,
+        }
+    }
+
+    /// The permit for a request that has nowhere else to go, whatever the standing.
+    ///
+    /// It takes no probe slot. What such a request finds out counts only if the endpoint is healthy: an ejection ends
+    /// by its time and a probe, so that a fail-open flood cannot readmit an endpoint by one lucky answer.
+    pub fn fail_open(&self) -> Permit {
+        Permit {
+            generation: self.generation,
+            probe: None,
+        }
+    }
+
+    /// Gives a permit back with the attempt's one verdict; neutral if it was dropped.
+    pub fn release(
+        &mut self,
+        now: Instant,
+        permit: Permit,
+        verdict: Verdict,
+        ejection: Ejection,
+    ) -> Option<Transition> {
+        if permit.generation != self.generation {
+            return None;
+        }
+        let transition = match (self.ejected_until, permit.probe) {
+            (None, _) => self.count(now, verdict, ejection),
+            (Some(_), Some(lease)) => self.end_probe(now, lease, verdict, ejection),
+            (Some(_), None) => None,
+        };
+        self.check_invariants();
+        transition
+    }
+
+    /// A response that was committed, and counted as a success then, has broken.
+    pub fn late_failure(&mut self, now: Instant, permit: Permit, ejection: Ejection) -> Option<Transition> {
+        let transition = if self.concerns(permit) {
+            self.count(now, Verdict::Failure, ejection)
+        } else {
+            None
+        };
+        self.check_invariants();
+        transition
+    }
+
+    /// A response has ended as it should: the run of failures is over.
+    pub fn clean_end(&mut self, permit: Permit) {
+        if self.concerns(permit) {
+            self.consecutive_failures = 0;
+        }
+    }
+
+    /// What it looks like at `now`.
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let counts = self.window.counts(now);
+        Snapshot {
+            standing: self.standing(now),
+            consecutive_failures: self.consecutive_failures,
+            window_volume: counts.volume,
+            window_failures: counts.failures,
+            ejections: self.ejections,
+        }
+    }
+
+    /// Whether what becomes of a committed response is about the present, healthy state.
+    fn concerns(&self, permit: Permit) -> bool {
+        // The probe whose success began this generation carries the one before it.
+        let since = if permit.probe.is_some() {
+            permit.generation + 1
+        } else {
+            permit.generation
+        };
+        self.ejected_until.is_none() && since == self.generation
+    }
+
+    /// Counts a result of the healthy state.
+    fn count(&mut self, now: Instant, verdict: Verdict, ejection: Ejection) -> Option<Transition> {
+        match verdict {
+            Verdict::Neutral => return None,
+            Verdict::Success => self.window.record(now, false),
+            Verdict::Failure => {
+                self.window.record(now, true);
+                self.consecutive_failures = self.consecutive_failures.saturating_add(1);
+            }
+        }
+        // After a success too: it may be the one that makes the volume enough to judge the ratio by.
+        let cause = self.due(now).filter(|_| ejection.allowed)?;
+        Some(self.eject(now, State::Healthy, cause, ejection.jitter))
+    }
+
+    /// Why the endpoint is to be ejected, if it is.
+    fn due(&self, now: Instant) -> Option<Cause> {
+        let settings = self.params.settings();
+        let counts = self.window.counts(now);
+        if self.consecutive_failures >= settings.consecutive_failures {
+            Some(Cause::Consecutive)
+        } else if counts.volume >= settings.failure_min_volume
+            && f64::from(counts.failures) / f64::from(counts.volume) >= settings.failure_ratio
+        {
+            Some(Cause::Ratio)
+        } else {
+            None
+        }
+    }
+
+    /// Ends a half-open probe.
+    fn end_probe(
+        &mut self,
+        now: Instant,
+        lease: u64,
+        verdict: Verdict,
+        ejection: Ejection,
+    ) -> Option<Transition> {
+        if lease == self.probes.lease {
+            self.probes.taken -= 1;
+        }
+        match verdict {
+            Verdict::Neutral => None,
+            // It is out already, so the bound on how many may be out does not keep it in.
+            Verdict::Failure => {
+                Some(self.eject(now, State::HalfOpen, Cause::HalfOpenFailure, ejection.jitter))
+            }
+            Verdict::Success => {
+                self.start_generation();
+                self.ejected_until = None;
+                self.ejections = 0;
+                Some(Transition {
+                    from: State::HalfOpen,
+                    to: State::Healthy,
+                    cause: None,
+                    until: None,
+                })
+            }
+        }
+    }
+
+    fn eject(&mut self, now: Instant, from: State, cause: Cause, jitter: Draw) -> Transition {
+        self.start_generation();
+        self.ejections = self.ejections.saturating_add(1);
+        let settings = self.params.settings();
+        let span = settings
+            .ejection
+            .saturating_mul(self.ejections)
+            .min(settings.max_ejection);
+        let until = now + span.saturating_add(span.mul_f64(jitter.value() / 10.0));
+        self.ejected_until = Some(until);
+        Transition {
+            from,
+            to: State::Ejected,
+            cause: Some(cause),
+            until: Some(until),
+        }
+    }
+
+    /// Drops the whole history and everything that is still under way.
+    fn start_generation(&mut self) {
+        self.generation += 1;
+        self.consecutive_failures = 0;
+        self.window.clear();
+        self.probes = Probes::default();
+    }
+
+    fn has_free_probe(&self, now: Instant) -> bool {
+        self.probes.taken < self.params.settings().half_open_probes || now >= self.probes.lost_at
+    }
+
+    /// Takes a probe slot; one must be free.
+    ///
+    /// A slot is only leased, for as long as the first ejection takes: probes that never end must not keep the endpoint
+    /// out for ever. A probe that outlives its lease is still believed, it merely no longer holds a slot.
+    fn lease_probe(&mut self, now: Instant) -> Permit {
+        let settings = self.params.settings();
+        if self.probes.taken >= settings.half_open_probes {
+            self.probes.taken = 0;
+            self.probes.lease += 1;
+        }
+        self.probes.taken += 1;
+        self.probes.lost_at = now + settings.ejection;
+        Permit {
+            generation: self.generation,
+            probe: Some(self.probes.lease),
+        }
+    }
+
+    /// Relations that hold between any two calls.
+    fn check_invariants(&self) {
+        let settings = self.params.settings();
+        debug_assert!(
+            self.probes.taken <= settings.half_open_probes,
+            "more probes than slots"
+        );
+        debug_assert_eq!(
+            self.ejected_until.is_some(),
+            self.ejections > 0,
+            "ejections in a row end with recovery"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;
