@@ -380,11 +380,7 @@ fn answered(flow: &mut Flow, segment: &Segment, now: u64) -> Effects {
     flow.heard.max = segment.seq.wrapping_add(1);
     flow.heard.acked = segment.ack;
     let handshake = now.wrapping_sub(flow.sent.opened) / 1000;
-    flow.heard.handshake_us = if handshake > u64::from(u32::MAX) {
-        u32::MAX
-    } else {
-        handshake as u32
-    };
+    flow.heard.handshake_us = u32::try_from(handshake).unwrap_or(u32::MAX);
     flow.heard.phase = Phase::Established as u32;
     Effects::HANDSHAKE
 }

@@ -4,12 +4,17 @@
 //! Fragments after the first carry no TCP header and are `Other` as well. A packet that ends early is `Other`: what
 //! cannot be read is not counted, never guessed.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "offsets in headers are below 10,000, and a program has no use for the branch of a checked conversion"
+)]
+
 use crate::Tuple;
 use crate::view::{Head, Packet};
 
-/// EtherType of IPv4.
+/// `EtherType` of IPv4.
 pub const IPV4: u16 = 0x0800;
-/// EtherType of IPv6.
+/// `EtherType` of IPv6.
 pub const IPV6: u16 = 0x86dd;
 const VLAN: u16 = 0x8100;
 const SERVICE_VLAN: u16 = 0x88a8;
@@ -42,7 +47,7 @@ pub mod flags {
 pub enum Parsed {
     /// A TCP segment.
     Tcp(Segment),
-    /// An ICMP or ICMPv6 destination unreachable about a TCP segment.
+    /// An ICMP or `ICMPv6` destination unreachable about a TCP segment.
     Unreachable(Quoted),
     /// Nothing of interest, or cut short.
     Other,
@@ -140,7 +145,7 @@ pub fn ethernet(packet: &Packet<'_>) -> Parsed {
     network(packet, head.short::<20>(), 22)
 }
 
-/// Parses from the IP header on, which starts at offset `at`; `protocol` is its EtherType.
+/// Parses from the IP header on, which starts at offset `at`; `protocol` is its `EtherType`.
 #[inline(always)]
 pub fn network(packet: &Packet<'_>, protocol: u16, at: usize) -> Parsed {
     match protocol {

@@ -1,3 +1,4 @@
 //! lb
 
+pub mod kernel;
 pub mod policy;
