@@ -145,102 +145,112 @@ pub fn ethernet(packet: &Packet<'_>) -> Parsed {
     network(packet, head.short::<20>(), 22)
 }
 
+/// What an IP header says about the header that follows it.
+#[derive(Clone, Copy)]
+struct Upper {
+    source: [u32; 4],
+    destination: [u32; 4],
+    protocol: u8,
+    /// Where it begins.
+    at: usize,
+    /// Its length and that of what it carries.
+    length: u32,
+}
+
 /// Parses from the IP header on, which starts at offset `at`; `protocol` is its `EtherType`.
 #[inline(always)]
 pub fn network(packet: &Packet<'_>, protocol: u16, at: usize) -> Parsed {
-    match protocol {
+    // Both families meet here, before the next header's bounds are checked: a check in each branch is merged by the
+    // compiler in a way that the verifier cannot follow.
+    let upper = match protocol {
         IPV4 => ipv4(packet, at),
         IPV6 => ipv6(packet, at),
+        _ => None,
+    };
+    let Some(upper) = upper else { return Parsed::Other };
+    match (protocol, upper.protocol) {
+        (_, TCP) => tcp(packet, &upper),
+        (IPV4, ICMP) => icmp(packet, upper.at),
+        (IPV6, ICMPV6) => icmpv6(packet, upper.at),
         _ => Parsed::Other,
     }
 }
 
 #[inline(always)]
-fn ipv4(packet: &Packet<'_>, at: usize) -> Parsed {
-    let Some(head) = packet.head::<20>(at) else {
-        return Parsed::Other;
-    };
+fn ipv4(packet: &Packet<'_>, at: usize) -> Option<Upper> {
+    let head = packet.head::<20>(at)?;
     let length = usize::from(head.byte::<0>() & 0xf) << 2;
     let offset = head.short::<6>() & 0x1fff;
     if head.byte::<0>() >> 4 != 4 || length < 20 || offset != 0 {
-        return Parsed::Other;
+        return None;
     }
     let mut total = u32::from(head.short::<2>());
     if total == 0 {
         // Longer than the field can say (BIG TCP): the hook knows.
-        total = packet.len().wrapping_sub(at as u32);
+        total = packet.len().checked_sub(at as u32)?;
     }
-    match head.byte::<9>() {
-        TCP => {
-            let payload = total.wrapping_sub(length as u32);
-            tcp(
-                packet,
-                at + length,
-                mapped(head.word::<12>()),
-                mapped(head.word::<16>()),
-                payload,
-            )
-        }
-        ICMP => icmp(packet, at + length),
-        _ => Parsed::Other,
-    }
+    Some(Upper {
+        source: mapped(head.word::<12>()),
+        destination: mapped(head.word::<16>()),
+        protocol: head.byte::<9>(),
+        at: at + length,
+        length: total.checked_sub(length as u32)?,
+    })
 }
 
 #[inline(always)]
-fn ipv6(packet: &Packet<'_>, at: usize) -> Parsed {
-    let Some(head) = packet.head::<40>(at) else {
-        return Parsed::Other;
-    };
+fn ipv6(packet: &Packet<'_>, at: usize) -> Option<Upper> {
+    let head = packet.head::<40>(at)?;
     if head.byte::<0>() >> 4 != 6 {
-        return Parsed::Other;
+        return None;
     }
     let mut rest = u32::from(head.short::<4>());
     if rest == 0 {
-        rest = packet.len().wrapping_sub(at as u32).wrapping_sub(40);
+        rest = packet.len().checked_sub(at as u32 + 40)?;
     }
     let mut next = head.byte::<6>();
     let mut at = at + 40;
     let mut followed = 0;
     while followed < EXTENSIONS && next != TCP && next != ICMPV6 {
         followed += 1;
-        let Some(extension) = packet.head::<8>(at) else {
-            return Parsed::Other;
-        };
+        let extension = packet.head::<8>(at)?;
         let length = match next {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => (usize::from(extension.byte::<1>()) + 1) << 3,
             // Only the first fragment, at offset zero, has the transport header.
             FRAGMENT if extension.short::<2>() & 0xfff8 == 0 => 8,
-            _ => return Parsed::Other,
+            _ => return None,
         };
         next = extension.byte::<0>();
         at += length;
-        rest = rest.wrapping_sub(length as u32);
+        rest = rest.checked_sub(length as u32)?;
     }
-    match next {
-        TCP => tcp(packet, at, head.address::<8>(), head.address::<24>(), rest),
-        ICMPV6 => icmpv6(packet, at),
-        _ => Parsed::Other,
-    }
+    let (source, destination) = (head.address::<8>(), head.address::<24>());
+    Some(Upper {
+        source,
+        destination,
+        protocol: next,
+        at,
+        length: rest,
+    })
 }
 
-/// `length` is that of header and payload together, as the IP header says.
 #[inline(always)]
-fn tcp(packet: &Packet<'_>, at: usize, source: [u32; 4], destination: [u32; 4], length: u32) -> Parsed {
-    let Some(head) = packet.head::<20>(at) else {
+fn tcp(packet: &Packet<'_>, upper: &Upper) -> Parsed {
+    let Some(head) = packet.head::<20>(upper.at) else {
         return Parsed::Other;
     };
     let header = u32::from(head.byte::<12>() >> 4) << 2;
-    if header < 20 || header > length {
+    if header < 20 || header > upper.length {
         return Parsed::Other;
     }
     Parsed::Tcp(Segment {
-        source,
-        destination,
+        source: upper.source,
+        destination: upper.destination,
         source_port: head.short::<0>(),
         destination_port: head.short::<2>(),
         seq: head.long::<4>(),
         ack: head.long::<8>(),
-        payload: length - header,
+        payload: upper.length - header,
         window: head.short::<14>(),
         flags: head.byte::<13>(),
     })

@@ -123,6 +123,17 @@ fn a_packet_longer_than_its_length_field_can_say_takes_the_hooks_length() {
 }
 
 #[test]
+fn a_length_field_that_ends_inside_a_header_makes_no_payload() {
+    let mut bytes = ipv4_segment(0, 40, 7);
+    bytes[16..18].copy_from_slice(&[0, 50]);
+    assert_eq!(parse(&bytes), Parsed::Other);
+    let mut bytes = ipv6_header(HOP_BY_HOP, 7);
+    bytes.extend([TCP, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend(tcp_header());
+    assert_eq!(parse(&frame(IPV6, &bytes)), Parsed::Other);
+}
+
+#[test]
 fn later_fragments_are_not_taken_for_segments() {
     let mut bytes = ipv4_segment(0, 0, 7);
     bytes[21] = 1;
