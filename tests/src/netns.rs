@@ -55,14 +55,29 @@ impl Network {
     /// A new network without faults.
     pub fn new() -> io::Result<Self> {
         let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
-        let network = Self { prefix: format!("lb{}-{number}", process::id()) };
+        let network = Self {
+            prefix: format!("lb{}-{number}", process::id()),
+        };
         let [proxy, router, server] = ["p", "r", "s"].map(|end| network.namespace(end));
         for name in [&proxy, &router, &server] {
             ip(&["netns", "add", name])?;
+            // Duplicate address detection would make the first second of IPv6 a fault of its own.
+            ip(&[
+                "netns",
+                "exec",
+                name,
+                "sysctl",
+                "-qw",
+                "net.ipv6.conf.default.accept_dad=0",
+            ])?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
-        ip(&["link", "add", "p0", "netns", &proxy, "type", "veth", "peer", "name", "rp", "netns", &router])?;
-        ip(&["link", "add", "s0", "netns", &server, "type", "veth", "peer", "name", "rs", "netns", &router])?;
+        ip(&[
+            "link", "add", "p0", "netns", &proxy, "type", "veth", "peer", "name", "rp", "netns", &router,
+        ])?;
+        ip(&[
+            "link", "add", "s0", "netns", &server, "type", "veth", "peer", "name", "rs", "netns", &router,
+        ])?;
         for (name, device, address) in [
             (&proxy, "p0", "10.1.1.1/24"),
             (&router, "rp", "10.1.1.254/24"),
@@ -73,12 +88,13 @@ impl Network {
             (&server, "s0", "fd02::2/64"),
             (&router, "rs", "fd02::fe/64"),
         ] {
-            // Duplicate address detection would keep IPv6 addresses unusable for a second.
-            let no_wait: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
-            ip(&[&["-n", name, "addr", "add", address, "dev", device], no_wait].concat())?;
+            ip(&["-n", name, "addr", "add", address, "dev", device])?;
             ip(&["-n", name, "link", "set", device, "up"])?;
         }
-        for (name, v4, v6) in [(&proxy, "10.1.1.254", "fd01::fe"), (&server, "10.2.2.254", "fd02::fe")] {
+        for (name, v4, v6) in [
+            (&proxy, "10.1.1.254", "fd01::fe"),
+            (&server, "10.2.2.254", "fd02::fe"),
+        ] {
             ip(&["-n", name, "route", "add", "default", "via", v4])?;
             ip(&["-n", name, "-6", "route", "add", "default", "via", v6])?;
         }
@@ -98,7 +114,9 @@ impl Network {
                 enter(&name).expect("the namespace of the proxy was made by `new`");
                 body()
             });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
@@ -116,6 +134,11 @@ impl Network {
         self.drop_packets("drop")
     }
 
+    /// Packets of one connection vanish, named by its port at the proxy's end.
+    pub fn blackhole_port(&self, port: u16) -> io::Result<()> {
+        self.drop_packets(&format!("tcp sport {port} drop; tcp dport {port} drop"))
+    }
+
     /// That many percent of the packets vanish, in each direction, at random.
     pub fn lose(&self, percent: u32) -> io::Result<()> {
         self.drop_packets(&format!("numgen random mod 100 < {percent} drop"))
@@ -124,7 +147,15 @@ impl Network {
     /// The router answers packets to the server with an ICMP error.
     pub fn unreachable(&self, family: Family) -> io::Result<()> {
         let (router, server) = (self.namespace("r"), family.server().to_string());
-        ip(&["-n", &router, family.flag(), "route", "add", "unreachable", &server])
+        ip(&[
+            "-n",
+            &router,
+            family.flag(),
+            "route",
+            "add",
+            "unreachable",
+            &server,
+        ])
     }
 
     /// Ends all faults.
@@ -132,7 +163,15 @@ impl Network {
         drop(self.at_router(&["nft", "flush", "ruleset"]));
         for family in [Family::V4, Family::V6] {
             let (router, server) = (self.namespace("r"), family.server().to_string());
-            drop(ip(&["-n", &router, family.flag(), "route", "del", "unreachable", &server]));
+            drop(ip(&[
+                "-n",
+                &router,
+                family.flag(),
+                "route",
+                "del",
+                "unreachable",
+                &server,
+            ]));
         }
     }
 
@@ -164,7 +203,10 @@ impl Drop for Network {
 /// Moves this thread into a namespace. Not `ip netns exec`, which mounts another `/sys` and so hides the cgroups.
 fn enter(name: &str) -> io::Result<()> {
     let namespace = File::open(format!("/run/netns/{name}"))?;
-    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+    Ok(move_into_link_name_space(
+        namespace.as_fd(),
+        Some(LinkNameSpaceType::Network),
+    )?)
 }
 
 fn ip(arguments: &[&str]) -> io::Result<()> {
@@ -173,5 +215,9 @@ fn ip(arguments: &[&str]) -> io::Result<()> {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&stderr);
-    Err(io::Error::other(format!("ip {}: {}", arguments.join(" "), stderr.trim())))
+    Err(io::Error::other(format!(
+        "ip {}: {}",
+        arguments.join(" "),
+        stderr.trim()
+    )))
 }

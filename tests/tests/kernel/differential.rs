@@ -31,7 +31,12 @@ unsafe impl Pod for Plain<Flow> {}
 unsafe impl Pod for Plain<Config> {}
 
 /// No spacing between retransmissions, so that streaks grow although the steps take microseconds.
-const CONFIG: Config = Config { streak: 2, silent: 2, spacing_us: 0, burst: 1_000_000 };
+const CONFIG: Config = Config {
+    streak: 2,
+    silent: 2,
+    spacing_us: 0,
+    burst: 1_000_000,
+};
 
 /// The programs in the kernel.
 struct Kernel {
@@ -45,7 +50,9 @@ impl Kernel {
     fn new(object: &[u8]) -> Self {
         let mut loaded = Ebpf::load(object).expect("loaded a moment ago");
         for name in ["lb_tc_in", "lb_tc_out"] {
-            classifier(&mut loaded, name).load().expect("the verifier takes it");
+            classifier(&mut loaded, name)
+                .load()
+                .expect("the verifier takes it");
         }
         let mut config =
             Array::try_from(loaded.take_map("CONFIG").expect("a map of ours")).expect("its sizes are ours");
@@ -54,18 +61,31 @@ impl Kernel {
         let flows = HashMap::try_from(take("FLOWS")).expect("its sizes are ours");
         let watch = HashMap::try_from(take("WATCH")).expect("its sizes are ours");
         let ring = RingBuf::try_from(take("EVENTS")).expect("a ring");
-        Self { loaded, flows, watch, ring }
+        Self {
+            loaded,
+            flows,
+            watch,
+            ring,
+        }
     }
 
     fn run(&mut self, name: &str, frame: &[u8]) -> bool {
         let mut out = vec![0; 4096];
-        let options = TestRunOptions { data_in: Some(frame), data_out: Some(&mut out), ..TestRunOptions::default() };
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ..TestRunOptions::default()
+        };
         let ran = classifier(&mut self.loaded, name).test_run(options);
         // The ring is not what is compared here; it only must not fill.
         while self.ring.next().is_some() {}
         // The kernel refuses frames that are too short to be one.
         ran.is_ok_and(|result| {
-            assert_eq!(result.return_value.cast_signed(), -1, "{name} must let every packet go on");
+            assert_eq!(
+                result.return_value.cast_signed(),
+                -1,
+                "{name} must let every packet go on"
+            );
             true
         })
     }
@@ -75,7 +95,9 @@ impl Kernel {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let cookie = socket_cookie(&socket).expect("every socket has one");
         for next in 1..=2 {
-            self.watch.insert(cookie + next, SLOT, 0).expect("room in the map");
+            self.watch
+                .insert(cookie + next, SLOT, 0)
+                .expect("room in the map");
         }
     }
 
@@ -110,7 +132,11 @@ fn frame(random: &mut Rng, flow: &Flow, port: u16, out: bool) -> Vec<u8> {
     let kinds = [SYN, ACK, ACK, ACK, ACK, ACK | FIN, RST, RST | ACK, SYN | ACK, ACK];
     let kind = kinds[random.usize(..kinds.len())];
     let (sent, heard) = (&flow.sent, &flow.heard);
-    let (near, far) = if out { (sent.max, heard.max) } else { (heard.max, sent.max) };
+    let (near, far) = if out {
+        (sent.max, heard.max)
+    } else {
+        (heard.max, sent.max)
+    };
     let jitter = |random: &mut Rng, n: u32| random.u32(..n).wrapping_sub(n / 2);
     let seq = match random.u8(..12) {
         0 | 1 if kind & SYN != 0 && out => sent.isn,
@@ -118,7 +144,11 @@ fn frame(random: &mut Rng, flow: &Flow, port: u16, out: bool) -> Vec<u8> {
         4 => near.wrapping_sub(300),
         _ => near.wrapping_add(jitter(random, 6)),
     };
-    let ack = if random.u8(..3) == 0 { sent.isn.wrapping_add(1) } else { far.wrapping_sub(random.u32(..3)) };
+    let ack = if random.u8(..3) == 0 {
+        sent.isn.wrapping_add(1)
+    } else {
+        far.wrapping_sub(random.u32(..3))
+    };
     let payload = [0_u16, 0, 0, 1, 100, 300][random.usize(..6)];
     let mut bytes = vec![2; 12];
     if random.u8(..4) == 0 {
@@ -187,7 +217,9 @@ fn the_programs_and_the_host_agree_about_two_hundred_thousand_segments() {
         // A damaged frame may have become one of another connection.
         let Parsed::Tcp(segment) = parsed else { continue };
         let on = if out { segment.sent() } else { segment.received() };
-        let Some(which) = PORTS.iter().position(|&port| tuple(port) == on) else { continue };
+        let Some(which) = PORTS.iter().position(|&port| tuple(port) == on) else {
+            continue;
+        };
         let model = &mut models[which];
         let Some(real) = kernel.flow(&on) else {
             // The cookie of the test run's socket came from a new batch: the programs took the flow for somebody
@@ -203,9 +235,16 @@ fn the_programs_and_the_host_agree_about_two_hundred_thousand_segments() {
         let now = if out { real.sent.last } else { real.heard.last };
         seen = seen.and(step(model, &segment, out, now));
         compared += 1;
-        assert_eq!(*model, real, "step {number}: {segment:?} {}", if out { "sent" } else { "received" });
+        assert_eq!(
+            *model,
+            real,
+            "step {number}: {segment:?} {}",
+            if out { "sent" } else { "received" }
+        );
     }
-    support::measured(&format!("{compared} of {STEPS} steps compared, {lost} connections lost to cookie batches"));
+    support::measured(&format!(
+        "{compared} of {STEPS} steps compared, {lost} connections lost to cookie batches"
+    ));
     assert!(compared > STEPS / 10 * 9 && lost < 1_000);
     assert_eq!(seen.0, (1 << 12) - 1, "every effect was met");
 }

@@ -27,7 +27,10 @@ fn every_program_passes_the_verifier_below_the_limit() {
         let info = program.info().expect("a loaded program has information");
         // Kernels before 5.16 do not tell.
         let verified = info.verified_instruction_count().unwrap_or(0);
-        support::measured(&format!("{name}: {verified} instructions verified, {} bytes of code", info.size_jitted()));
+        support::measured(&format!(
+            "{name}: {verified} instructions verified, {} bytes of code",
+            info.size_jitted()
+        ));
         assert!(verified < LIMIT, "{name} took {verified} instructions to verify");
         names.push(name.to_owned());
     }

@@ -21,7 +21,10 @@ pub(crate) fn object() -> Option<Granted<&'static [u8]>> {
         return skip("built without the kernel programs");
     };
     match Ebpf::load(object) {
-        Ok(_) => Some(Granted { thing: object, _alone: alone }),
+        Ok(_) => Some(Granted {
+            thing: object,
+            _alone: alone,
+        }),
         Err(error) => skip(&format!("the kernel takes no programs from us: {error}")),
     }
 }
@@ -35,7 +38,10 @@ pub(crate) fn network() -> Option<Granted<Network>> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test must say so, and the harness has no word for it")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must say so, and the harness has no word for it"
+)]
 fn skip<T>(reason: &str) -> Option<T> {
     let required = std::env::var_os("LB_REQUIRE_KERNEL").is_some_and(|value| value == "1");
     assert!(!required, "LB_REQUIRE_KERNEL=1, but: {reason}");
