@@ -15,6 +15,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 /// What was seen, and when the observer handed it over.
@@ -151,7 +152,7 @@ impl Bench {
                 Ok(Some(seen)) if wanted(&seen) => return seen.at - fault,
                 Ok(Some(seen)) => others.push((seen.at - fault, seen)),
                 Ok(None) => panic!("the observer has ended; seen: {others:?}"),
-                Err(_) => panic!("not seen within {limit:?}; seen: {others:?}"),
+                Err(Elapsed { .. }) => panic!("not seen within {limit:?}; seen: {others:?}"),
             }
         }
     }

@@ -1,7 +1,14 @@
 //! The verifier takes the programs, and they stay small.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use aya::Ebpf;
-use aya::programs::{Program, ProgramError};
+use aya::programs::{Program, ProgramError, loaded_programs};
+use lb::kernel::{Attach, Mode, Settings, Started, start};
+use lb_tests::netns::{Family, Network};
 
 use crate::support;
 
@@ -36,4 +43,79 @@ fn every_program_passes_the_verifier_below_the_limit() {
     }
     names.sort();
     assert_eq!(names, ["lb_cg_in", "lb_cg_out", "lb_tc_in", "lb_tc_out"]);
+}
+
+/// How many programs of lb the kernel holds, whoever loaded them.
+fn held() -> usize {
+    loaded_programs()
+        .flatten()
+        .filter(|program| program.name().starts_with(b"lb_"))
+        .count()
+}
+
+fn wait_for(wanted: usize) {
+    let patience = Instant::now() + Duration::from_secs(10);
+    while held() != wanted {
+        assert!(Instant::now() < patience, "{} programs, not {wanted}", held());
+        thread::yield_now();
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        mode: Mode::Required,
+        attach: Attach::Auto,
+        ..Settings::default()
+    }
+}
+
+// [KERNEL-18]
+#[test]
+fn a_killed_process_leaves_no_program_behind_and_the_next_one_starts() {
+    let Some(granted) = support::network() else { return };
+    let network: &Network = &granted.thing;
+    let before = held();
+    network.at_proxy(|| {
+        // A child inherits the namespace of the thread that makes it.
+        let mut child = Command::new(std::env::current_exe().expect("a test is a file"))
+            .args([
+                "--exact",
+                "loading::attaches_and_waits_to_be_killed",
+                "--ignored",
+                "--nocapture",
+            ])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the test runs itself");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let attached = output
+            .lines()
+            .any(|line| line.is_ok_and(|line| line.contains(ATTACHED)));
+        assert!(attached, "the child did not attach");
+        assert!(held() > before);
+        child.kill().expect("it waits to be killed");
+        child.wait().expect("it was killed");
+        wait_for(before);
+        let started = start(&settings(), lb::kernel::embedded(), &[Family::V4.server()]);
+        assert!(matches!(started, Ok(Started::On(..))), "{started:?}");
+    });
+    wait_for(before);
+}
+
+const ATTACHED: &str = "attached";
+
+#[test]
+#[ignore = "run, and killed, by the test of a killed process"]
+#[expect(clippy::print_stdout, reason = "says to its parent how far it is")]
+fn attaches_and_waits_to_be_killed() {
+    let here = [Family::V4.server(), "127.0.0.1".parse().expect("an address")];
+    let started = start(&settings(), lb::kernel::embedded(), &here);
+    let Ok(Started::On(plane, gaps)) = &started else {
+        panic!("{started:?}")
+    };
+    assert!(gaps.is_empty(), "{gaps:?}");
+    println!("{ATTACHED}: {}", plane.rungs().name());
+    loop {
+        thread::park();
+    }
 }

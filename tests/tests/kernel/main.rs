@@ -3,6 +3,8 @@
 //! Needs root, the kernel programs (`cargo xtask build-ebpf`), and for the faults `ip` and `nft`. Where something is
 //! missing a test says so and ends; with `LB_REQUIRE_KERNEL=1` that is a failure.
 
+#![cfg(test)]
+
 mod bench;
 mod differential;
 mod faults;
