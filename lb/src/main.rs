@@ -1,2 +1,5 @@
-//! lb
-fn main() {}
+//! The `lb` command.
+
+fn main() -> std::process::ExitCode {
+    lb::cli::main()
+}

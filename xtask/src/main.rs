@@ -1,2 +1,106 @@
-//! xtask
-fn main() {}
+//! The project's tasks, one file a verb: `cargo xtask VERB`.
+//!
+//! Set-up, builds, checks and tests all go through this program, so that a developer, CI and the README run the same
+//! commands. It needs nothing but cargo to start; what a verb needs beyond that, [`setup`] finds or installs.
+//!
+//! The same binary is also the linker of the kernel programs ([`ebpf::linker`]): no other file has to be found then.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool talks to its terminal"
+)]
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{command::Result, ebpf::linker};
+
+mod ci;
+mod command;
+mod coverage;
+mod demo;
+mod e2e;
+mod ebpf;
+mod fuzz;
+mod golden;
+mod setup;
+mod sim;
+mod suite;
+mod tidy;
+
+/// The project's tasks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Find what this machine lacks for building, testing and the kernel programs, and with --install bring it
+    Setup(setup::Args),
+    /// Build the kernel programs and print the path of the object
+    BuildEbpf {
+        /// The manifest of the kernel programs' crate
+        #[arg(long, default_value = ebpf::MANIFEST)]
+        manifest_path: PathBuf,
+    },
+    /// Set up, build the kernel programs where possible, and run `lb demo`
+    Demo(demo::Args),
+    /// Set up, then run all that CI runs
+    Test(setup::Args),
+    /// Run CI's steps in order, without set-up
+    Ci,
+    /// Check the project's own rules: layers, sizes, rule citations, licences, documentation
+    Tidy,
+    /// Run the tests that need root and network namespaces
+    E2e,
+    /// Run the closed-loop simulation
+    Sim(sim::Args),
+    /// Measure line coverage, and fail where it must be complete and is not
+    Coverage,
+    /// Fuzz one target
+    Fuzz(fuzz::Args),
+    /// Run the tests so that they accept the golden files they produce
+    Golden,
+}
+
+fn main() -> ExitCode {
+    let result = match linker::requested() {
+        Some(tools) => linker::link(&tools, std::env::args_os().skip(1)),
+        None => run(Args::parse().verb),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result {
+    match verb {
+        Verb::Setup(args) => setup::run(args),
+        Verb::BuildEbpf { manifest_path } => {
+            let object = ebpf::build(&manifest_path)?;
+            println!("{}", object.display());
+            Ok(())
+        }
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Test(args) => {
+            setup::ensure(args)?;
+            ci::run()
+        }
+        Verb::Ci => ci::run(),
+        Verb::Tidy => tidy::run(),
+        Verb::E2e => e2e::run(),
+        Verb::Sim(args) => sim::run(&args),
+        Verb::Coverage => coverage::run(),
+        Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::Golden => golden::run(),
+    }
+}

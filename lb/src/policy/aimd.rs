@@ -22,9 +22,11 @@ use super::time::{Instant, nanos};
 
 mod evidence;
 mod params;
+mod report;
 
 use evidence::Evidence;
 pub use params::{Params, Scope, Settings};
+pub use report::{Change, Counted, Direction, Snapshot};
 
 /// Which target a request begins at.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -47,66 +49,9 @@ pub enum Outcome {
     Unknown,
 }
 
-/// What became of an outcome.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Counted {
-    /// In the window as a breach.
-    Breach,
-    /// In the window as healthy.
-    Healthy,
-    /// Dropped: the attempt began in an earlier generation, or the controller is parked.
-    Stale,
-    /// Counted, but not in the window.
-    Unknown,
-}
-
-/// Why the share moved.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Direction {
-    /// Too many breaches.
-    Down,
-    /// Too little traffic to judge for too long.
-    Idle,
-    /// Few breaches for a dwell.
-    Up,
-}
-
-/// One movement of the share.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[must_use]
-pub struct Change {
-    /// Why.
-    pub direction: Direction,
-    /// The share before.
-    pub from: f64,
-    /// The share after.
-    pub to: f64,
-    /// The window's breach rate that decided it, in \[0, 1\]; `None` for an idle step, which is not decided by any.
-    pub breach_rate: Option<f64>,
-}
-
 /// The era an attempt began in; a decrease and a resumption begin a new one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Generation(u64);
-
-/// What the controller looks like at an instant.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Snapshot {
-    /// The share in \[floor, 1\], idle steps that are due included.
-    pub share: f64,
-    /// Decreases and resumptions so far.
-    pub generation: u64,
-    /// Samples in the window.
-    pub window_samples: usize,
-    /// Their breach rate in \[0, 1\]; `None` while there are none.
-    pub window_breach_rate: Option<f64>,
-    /// Attempts on the preferred target that have begun and not ended, of every generation.
-    pub in_flight: u64,
-    /// Whether it is out of use until its preferred target is back.
-    pub parked: bool,
-    /// Time since the last change up or down; `None` if there was none.
-    pub since_adjustment: Option<std::time::Duration>,
-}
 
 /// The controller of one priority pool.
 #[derive(Clone, Debug)]
@@ -156,6 +101,7 @@ impl Share {
     /// Where an eligible request begins, and the idle step that was due before it.
     ///
     /// To be asked once a request, before its first attempt: a retry keeps the request's answer.
+    #[must_use]
     pub fn begin(&mut self, now: Instant) -> (Start, Option<Change>) {
         let change = self.take_idle_steps(now);
         let start = if self.positions.next().value() < self.share {
@@ -177,6 +123,7 @@ impl Share {
     }
 
     /// An attempt that began in `generation` has been decided.
+    #[must_use]
     pub fn on_outcome(
         &mut self,
         now: Instant,

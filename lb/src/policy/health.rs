@@ -25,8 +25,12 @@ use super::time::Instant;
 use super::window::Window;
 
 mod params;
+mod probes;
+mod report;
 
 pub use params::{Params, Settings};
+use probes::Probes;
+pub use report::{Cause, Snapshot, State, Transition};
 
 /// What an ending says about whoever gave it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -55,42 +59,6 @@ pub enum Standing {
     Probing,
 }
 
-/// Where an endpoint is in its circle.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum State {
-    /// Out.
-    Ejected,
-    /// Out, but for probes.
-    HalfOpen,
-    /// In.
-    Healthy,
-}
-
-/// What ejected an endpoint.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Cause {
-    /// A run of failures.
-    Consecutive,
-    /// A half-open probe failed.
-    HalfOpenFailure,
-    /// Too many failures within the window.
-    Ratio,
-}
-
-/// A change of state, other than the passing from ejected to half-open that time alone brings.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[must_use]
-pub struct Transition {
-    /// The state before.
-    pub from: State,
-    /// The state after.
-    pub to: State,
-    /// Why, if it was ejected.
-    pub cause: Option<Cause>,
-    /// Until when, if it was ejected.
-    pub until: Option<Instant>,
-}
-
 /// The right to send one request to the endpoint. Each is to be given back once, by [`Health::release`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use]
@@ -98,21 +66,6 @@ pub struct Permit {
     generation: u64,
     /// The lease that a half-open probe's slot belongs to; `None` for an ordinary request.
     probe: Option<u64>,
-}
-
-/// What an endpoint's health looks like at an instant.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Snapshot {
-    /// Whether it can be chosen.
-    pub standing: Standing,
-    /// Failures since the last clean end.
-    pub consecutive_failures: u32,
-    /// Results within the window.
-    pub window_volume: u32,
-    /// Failures among them.
-    pub window_failures: u32,
-    /// Ejections since it last was healthy.
-    pub ejections: u32,
 }
 
 /// How an ejection that becomes due is to be carried out.
@@ -137,22 +90,13 @@ pub struct Health {
     probes: Probes,
 }
 
-/// The probe slots of a half-open endpoint.
-#[derive(Clone, Copy, Debug, Default)]
-struct Probes {
-    taken: u32,
-    /// Slots taken under an older lease have been given up for lost.
-    lease: u64,
-    /// When all that are taken count as lost.
-    lost_at: Instant,
-}
-
 // === impl Health ===
 
 impl Health {
     /// An endpoint that nothing is known about: healthy.
     pub fn new(params: Params) -> Self {
         let window = Window::new(params.settings().window);
+        let probes = Probes::new(params.settings());
         Self {
             params,
             generation: 0,
@@ -160,7 +104,7 @@ impl Health {
             ejections: 0,
             consecutive_failures: 0,
             window,
-            probes: Probes::default(),
+            probes,
         }
     }
 
@@ -174,7 +118,7 @@ impl Health {
         match self.ejected_until {
             None => Standing::Healthy,
             Some(until) if now < until => Standing::Ejected { until },
-            Some(_) if self.has_free_probe(now) => Standing::HalfOpen,
+            Some(_) if self.probes.is_free(now) => Standing::HalfOpen,
             Some(_) => Standing::Probing,
         }
     }
@@ -186,7 +130,10 @@ impl Health {
                 generation: self.generation,
                 probe: None,
             }),
-            Standing::HalfOpen => Some(self.lease_probe(now)),
+            Standing::HalfOpen => Some(Permit {
+                generation: self.generation,
+                probe: Some(self.probes.take(now)),
+            }),
             Standing::Ejected { .. } | Standing::Probing => None,
         }
     }
@@ -203,6 +150,7 @@ impl Health {
     }
 
     /// Gives a permit back with the attempt's one verdict; neutral if it was dropped.
+    #[must_use]
     pub fn release(
         &mut self,
         now: Instant,
@@ -223,6 +171,7 @@ impl Health {
     }
 
     /// A response that was committed, and counted as a success then, has broken.
+    #[must_use]
     pub fn late_failure(&mut self, now: Instant, permit: Permit, ejection: Ejection) -> Option<Transition> {
         let transition = if self.concerns(permit) {
             self.count(now, Verdict::Failure, ejection)
@@ -301,9 +250,7 @@ impl Health {
         verdict: Verdict,
         ejection: Ejection,
     ) -> Option<Transition> {
-        if lease == self.probes.lease {
-            self.probes.taken -= 1;
-        }
+        self.probes.give_back(lease);
         match verdict {
             Verdict::Neutral => None,
             // It is out already, so the bound on how many may be out does not keep it in.
@@ -347,38 +294,11 @@ impl Health {
         self.generation += 1;
         self.consecutive_failures = 0;
         self.window.clear();
-        self.probes = Probes::default();
-    }
-
-    fn has_free_probe(&self, now: Instant) -> bool {
-        self.probes.taken < self.params.settings().half_open_probes || now >= self.probes.lost_at
-    }
-
-    /// Takes a probe slot; one must be free.
-    ///
-    /// A slot is only leased, for as long as the first ejection takes: probes that never end must not keep the endpoint
-    /// out for ever. A probe that outlives its lease is still believed, it merely no longer holds a slot.
-    fn lease_probe(&mut self, now: Instant) -> Permit {
-        let settings = self.params.settings();
-        if self.probes.taken >= settings.half_open_probes {
-            self.probes.taken = 0;
-            self.probes.lease += 1;
-        }
-        self.probes.taken += 1;
-        self.probes.lost_at = now + settings.ejection;
-        Permit {
-            generation: self.generation,
-            probe: Some(self.probes.lease),
-        }
+        self.probes.reset();
     }
 
     /// Relations that hold between any two calls.
     fn check_invariants(&self) {
-        let settings = self.params.settings();
-        debug_assert!(
-            self.probes.taken <= settings.half_open_probes,
-            "more probes than slots"
-        );
         debug_assert_eq!(
             self.ejected_until.is_some(),
             self.ejections > 0,

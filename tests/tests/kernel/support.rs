@@ -11,7 +11,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// What a test was given.
 pub(crate) struct Granted<T> {
     pub(crate) thing: T,
-    _alone: MutexGuard<'static, ()>,
+    #[expect(dead_code, reason = "held, not read")]
+    alone: MutexGuard<'static, ()>,
 }
 
 /// The object of the kernel programs, if the kernel lets us load it.
@@ -31,9 +32,9 @@ pub(crate) fn object() -> Option<Granted<&'static [u8]>> {
 
 /// A network, besides.
 pub(crate) fn network() -> Option<Granted<Network>> {
-    let Granted { _alone, .. } = object()?;
+    let Granted { alone, .. } = object()?;
     match Network::new() {
-        Ok(thing) => Some(Granted { thing, _alone }),
+        Ok(thing) => Some(Granted { thing, alone }),
         Err(error) => skip(&format!("no network of our own: {error}")),
     }
 }

@@ -197,3 +197,6 @@ fn check_statuses(statuses: &mut [u16], bounds: &mut Bounds) {
         "not repeat a status",
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,3 +102,6 @@ impl Default for Params {
         Self::new(Settings::default()).expect("the defaults are within their own bounds, as a test shows")
     }
 }
+
+#[cfg(test)]
+mod tests;

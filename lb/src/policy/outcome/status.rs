@@ -68,3 +68,6 @@ fn place(status: u16) -> Option<(usize, u64)> {
 
 const STATUSES: RangeInclusive<u16> = 100..=599;
 const WORDS: usize = 500usize.div_ceil(64);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! What a client may put in `model`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Name;
+use crate::policy::{aimd, outcome::StatusSet};
+
+/// A name that clients send, and the targets that answer for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// As clients send it; see [`Model::pattern`] for `*` and `prefix/*`.
+    pub name: String,
+    /// What it does.
+    pub kind: Kind,
+    /// Between targets.
+    pub strategy: Strategy,
+    /// Whether a stream's head waits for its first decisive event.
+    pub stream_mode: StreamMode,
+    /// What counts as the first token.
+    pub first_token: FirstToken,
+    /// Bounds of the wait for the first decisive event.
+    pub peek: Peek,
+    /// What the observer keeps of one event; longer ones flow on unread. Bytes.
+    pub max_event_bytes: usize,
+    /// Start of an attempt to its response head.
+    pub read: Read,
+    /// Silence after the first token, or after the head where nothing streams; `None` is no limit.
+    pub stream_idle_timeout: Option<Duration>,
+    /// Continuation pools in definition order; a request with exactly one of a pool's paths goes there.
+    pub pools: Vec<NamedPool>,
+    /// The default pool, in priority order. At least one.
+    pub targets: Vec<Target>,
+    /// What happens when a target fails.
+    pub fallback: Fallback,
+}
+
+impl Model {
+    /// Which client names this model answers for.
+    pub fn pattern(&self) -> Pattern<'_> {
+        match self.name.strip_suffix('*') {
+            Some("") => Pattern::Any,
+            Some(family) if family.ends_with('/') => Pattern::Family(family),
+            _ => Pattern::Exact(&self.name),
+        }
+    }
+}
+
+/// Which client names a model answers for. An exact name wins over a family, a longer family over a shorter one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern<'a> {
+    /// Just this name.
+    Exact(&'a str),
+    /// Every name that begins with this, which ends in `/`.
+    Family(&'a str),
+    /// Every name.
+    Any,
+}
+
+/// What a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Chat, completions and all else.
+    Chat,
+    /// Vectors of this many dimensions, where the file says so; all targets serve the same upstream model.
+    Embedding {
+        /// Length of a vector.
+        dimensions: Option<u32>,
+    },
+}
+
+/// How a target is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// In the order of definition.
+    Priority,
+    /// By weight and load.
+    Weighted,
+}
+
+/// Whether a stream's head waits for its first decisive event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamMode {
+    /// It waits, so that an error sent first can still fail over.
+    Strict,
+    /// It does not: the head decides.
+    Passthrough,
+}
+
+/// What counts as the first token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstToken {
+    /// The first event with data.
+    Data,
+    /// The first event with generated content.
+    Content,
+}
+
+/// Bounds of the wait for a stream's first decisive event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peek {
+    /// After the head, where no first-token deadline is armed.
+    pub max_wait: Duration,
+    /// Withheld bytes at most.
+    pub max_bytes: usize,
+    /// Whether events that only announce a response are waited past.
+    pub past_preamble: bool,
+    /// How long, counted from the first of them.
+    pub preamble_wait: Duration,
+}
+
+/// How long to wait for a response head, as a model or preset says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// As the attempt's provider says.
+    Provider,
+    /// Without limit.
+    Off,
+    /// This long.
+    After(Duration),
+}
+
+impl Read {
+    /// The timeout of an attempt at a provider whose own is `provider`; `None` is no limit.
+    pub fn at(self, provider: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::Provider => provider,
+            Self::Off => None,
+            Self::After(timeout) => Some(timeout),
+        }
+    }
+}
+
+/// Targets for requests with certain paths only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPool {
+    /// The `pool` label of its series.
+    pub name: Name,
+    /// Exact request paths. At least one.
+    pub paths: Vec<String>,
+    /// In priority order. At least one.
+    pub targets: Vec<Target>,
+}
+
+/// A provider, and what it calls the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Index into [`super::Config::providers`].
+    pub provider: usize,
+    /// The model name that is sent; `None` sends the client's own.
+    pub upstream_model: Option<String>,
+    /// Its part of the traffic in a weighted pool; 0 drains it.
+    pub weight: u32,
+    /// A target that is off keeps its place and is never tried.
+    pub enabled: bool,
+}
+
+/// What happens when a target fails.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fallback {
+    /// Whether another target is tried at all.
+    pub enabled: bool,
+    /// Targets tried for one request; `None` is all of them.
+    pub max_attempts: Option<u32>,
+    /// Response statuses that are answered by the next target.
+    pub on_status: StatusSet,
+    /// Also these, where the request is not exempt and another target is left.
+    pub realtime_on_status: StatusSet,
+    /// No first token by then: the next target. `None` is no deadline.
+    pub first_token_timeout: Option<Duration>,
+    /// What this model itself says about the deadline, zero for "none"; `None` where it inherits `failover`'s.
+    /// A share is kept over a reload only while this stays the same.
+    pub explicit_first_token_timeout: Option<Duration>,
+    /// The share controller of the default pool; `None` where it is off or has nothing to steer by configuration.
+    pub aimd: Option<aimd::Params>,
+}

@@ -1,0 +1,109 @@
+//! Where requests can go.
+
+use std::{path::PathBuf, time::Duration};
+
+use http::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{ApiKey, Name, Scheme, Url};
+use crate::policy::health;
+
+/// One upstream service: endpoints that serve the same thing under one key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provider {
+    /// Shown in logs and metrics.
+    pub name: Name,
+    /// A provider that is off keeps its place in every pool and is never tried.
+    pub enabled: bool,
+    /// At least one.
+    pub endpoints: Vec<Endpoint>,
+    /// Sent with every attempt.
+    pub api_key: Option<ApiKey>,
+    /// The header that carries the key.
+    pub auth_header: AuthHeader,
+    /// Send the client's own credentials on as well.
+    pub passthrough_auth: bool,
+    /// Added to every request; the values may be secret and are marked so.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// How `https` endpoints are verified.
+    pub tls: ClientTls,
+    /// Kept-alive connections.
+    pub connections: Connections,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+    /// When an endpoint is ejected; `None` is never.
+    pub health: Option<health::Params>,
+    /// Whether 429, 503 and 529 are failures to endpoint health.
+    pub count_backpressure: bool,
+    /// With every endpoint out: use them all (true) or none.
+    pub fail_open: bool,
+    /// Requests in flight, each until its response body ends; 0 is no limit.
+    pub concurrency: u32,
+}
+
+/// One address of a provider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// Shown in logs and metrics, unique in its provider.
+    pub name: Name,
+    /// Where it is.
+    pub url: Url,
+    /// Its part of the provider's traffic, relative to the others'; 0 drains it.
+    pub weight: u32,
+}
+
+/// The header that carries a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuthHeader {
+    /// `authorization: Bearer …`
+    Authorization,
+    /// `x-api-key: …`
+    XApiKey,
+    /// `api-key: …`
+    ApiKey,
+}
+
+/// How `https` endpoints are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTls {
+    /// PEM certificates to trust; `None` is the system's.
+    pub ca_file: Option<PathBuf>,
+    /// The name to ask for and to verify; `None` is the URL's host.
+    pub server_name: Option<String>,
+    /// False accepts any certificate.
+    pub verify: bool,
+}
+
+/// Kept-alive connections to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Idle connections to one endpoint, in the whole process.
+    pub max_idle_per_endpoint: u32,
+    /// What the file says; [`Connections::idle_timeout`] has the answer.
+    pub(super) idle_timeout: Option<Duration>,
+}
+
+impl Connections {
+    /// How long an idle connection is kept.
+    ///
+    /// Model servers commonly close after 5 s; a connection that is dropped a little earlier is never found dead by
+    /// a request. Hosted services keep theirs for a minute and more.
+    pub fn idle_timeout(&self, scheme: Scheme) -> Duration {
+        self.idle_timeout.unwrap_or(match scheme {
+            Scheme::Http => Duration::from_secs(4),
+            Scheme::Https => Duration::from_secs(60),
+        })
+    }
+}
+
+/// How long to wait for a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Connect and TLS together.
+    pub connect: Duration,
+    /// Start of an attempt to the response head; `None` is no limit. A model or preset may say otherwise
+    /// ([`super::Read`]).
+    pub read: Option<Duration>,
+}

@@ -1,0 +1,66 @@
+//! From the shape of the file to a [`Config`], with all problems of meaning found at once.
+//!
+//! Every part resolves what it can and stands in for what it cannot, so that one fault never hides another. The
+//! stand-ins are never seen: one error is enough to give no configuration at all.
+
+mod check;
+mod context;
+mod embedding;
+mod fallback;
+mod front;
+mod model;
+mod preset;
+mod process;
+mod provider;
+mod status;
+
+pub(super) use self::context::Context;
+use super::{Config, Failover, diagnostic::Diagnostic, document::Document, later, path::Path, raw};
+
+/// The configuration that `file` means, as far as it has one, and everything found on the way.
+pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, Context<'a>) {
+    let mut cx = Context::new(document);
+    if file.version.value != 1 {
+        cx.report(
+            Diagnostic::error(
+                "E002",
+                file.version.span,
+                "this version of the format is not known",
+            )
+            .help("write `version: 1`"),
+        );
+    }
+    cx.written(&Path::default(), "version", file.version.span, None);
+    let listeners = front::listeners(&mut cx, file);
+    let admin = front::admin(&mut cx, file.admin.as_ref(), &listeners);
+    let auth = front::auth(&mut cx, file.auth.as_ref(), &listeners);
+    let server = process::server(&mut cx, file.server.as_ref());
+    let providers = provider::providers(&mut cx, file);
+    let failover = fallback::failover(&mut cx, file.failover.as_ref());
+    let models = model::models(&mut cx, file, &providers, &failover);
+    let presets = preset::presets(&mut cx, file, &models, &failover);
+    embedding::check(&mut cx, file, &models, &presets);
+    let log = process::log(&mut cx, file.log.as_ref());
+    let metrics = process::metrics(&mut cx, file.metrics.as_ref(), &models, &presets);
+    check::kernel(&mut cx, file.kernel.as_ref());
+    check::store_and_tracing(&mut cx, file);
+    later::check(&mut cx);
+    cx.diagnostics
+        .sort_by_key(|diagnostic| diagnostic.primary.span.start);
+    let failover = Failover {
+        total_deadline: failover.total_deadline,
+    };
+    let config = Config {
+        listeners,
+        admin,
+        auth,
+        server,
+        providers,
+        models,
+        failover,
+        presets,
+        log,
+        metrics,
+    };
+    (config, cx)
+}

@@ -1,0 +1,246 @@
+//! Where an endpoint is.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    str::FromStr,
+};
+
+/// The address of an endpoint: `http` or `https`, a host, and what comes before every request path.
+///
+/// There is no user info and no fragment: neither means anything here, and a password in a URL would end up in logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    scheme: Scheme,
+    host: Host,
+    port: u16,
+    path: String,
+    query: Option<String>,
+}
+
+/// How an endpoint is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+/// A host as a URL writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A literal address, to which nothing needs to be looked up.
+    Address(IpAddr),
+    /// A name for the resolver, in lower case.
+    Name(String),
+}
+
+impl Url {
+    /// How the endpoint is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host, without port and without brackets.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port, the scheme's own where the URL names none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What stands before the request's own path: empty, or `/…` without a slash at its end.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What is appended to every request's query, such as `api-version=2024-10-21`.
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    /// What `Host` says: the port is left out where it is the scheme's own.
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl Scheme {
+    /// The port that a URL of this scheme means when it names none.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    /// The word before `://`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+impl Host {
+    /// Whether the host can only be this machine or its own network, so that a key sent in the clear stays there.
+    ///
+    /// A name says so by having no dot or by ending in a suffix that public DNS does not serve.
+    pub fn is_private(&self) -> bool {
+        match self {
+            Self::Address(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+            Self::Address(IpAddr::V6(ip)) => {
+                ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
+            }
+            Self::Name(name) => {
+                !name.contains('.') || PRIVATE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(IpAddr::V4(ip)) => write!(f, "{ip}"),
+            Self::Address(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.path)?;
+        self.query.as_ref().map_or(Ok(()), |query| write!(f, "?{query}"))
+    }
+}
+
+/// Why a text is no endpoint URL; each reads as the end of "the URL …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlFault {
+    /// It ends in `#…`.
+    #[error("has a fragment (#…), which is never sent")]
+    Fragment,
+    /// The host is missing or is neither a name nor an address.
+    #[error("has no valid host")]
+    Host,
+    /// Something that a request line cannot carry.
+    #[error("holds a character that must be percent-encoded")]
+    Illegal,
+    /// The port is not a number from 1 to 65535.
+    #[error("has no valid port")]
+    Port,
+    /// It begins with something else than the schemes that lb speaks.
+    #[error("must begin with http:// or https://")]
+    Scheme,
+    /// It names a socket file.
+    #[error("names a unix socket")]
+    Unix,
+    /// It holds `user@` or `user:password@`.
+    #[error("holds a user or password, which belongs in api_key_file or headers")]
+    UserInfo,
+}
+
+impl FromStr for Url {
+    type Err = UrlFault;
+
+    fn from_str(text: &str) -> Result<Self, UrlFault> {
+        let (scheme, rest) = scheme(text)?;
+        if rest.contains('#') {
+            return Err(UrlFault::Fragment);
+        }
+        let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(authority_end);
+        if authority.contains('@') {
+            return Err(UrlFault::UserInfo);
+        }
+        if !tail
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'<' | b'>' | b'\\'))
+        {
+            return Err(UrlFault::Illegal);
+        }
+        let (host, port) = host_and_port(authority)?;
+        let (path, query) = match tail.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (tail, None),
+        };
+        Ok(Self {
+            scheme,
+            host,
+            port: port.unwrap_or_else(|| scheme.default_port()),
+            path: path.trim_end_matches('/').to_owned(),
+            query: query.filter(|q| !q.is_empty()),
+        })
+    }
+}
+
+fn scheme(text: &str) -> Result<(Scheme, &str), UrlFault> {
+    let (scheme, rest) = text.split_once(':').ok_or(UrlFault::Scheme)?;
+    if scheme.eq_ignore_ascii_case("unix") {
+        return Err(UrlFault::Unix);
+    }
+    let rest = rest.strip_prefix("//").ok_or(UrlFault::Scheme)?;
+    match () {
+        () if scheme.eq_ignore_ascii_case("http") => Ok((Scheme::Http, rest)),
+        () if scheme.eq_ignore_ascii_case("https") => Ok((Scheme::Https, rest)),
+        () => Err(UrlFault::Scheme),
+    }
+}
+
+fn host_and_port(authority: &str) -> Result<(Host, Option<u16>), UrlFault> {
+    if let Some(bracketed) = authority.strip_prefix('[') {
+        let (address, rest) = bracketed.split_once(']').ok_or(UrlFault::Host)?;
+        let address: Ipv6Addr = address.parse().map_err(|_parse| UrlFault::Host)?;
+        let port = match rest {
+            "" => None,
+            _ => Some(port(rest.strip_prefix(':').ok_or(UrlFault::Host)?)?),
+        };
+        return Ok((Host::Address(address.into()), port));
+    }
+    let (host, port) = match authority.split_once(':') {
+        Some((host, digits)) => (host, Some(port(digits)?)),
+        None => (authority, None),
+    };
+    if let Ok(address) = host.parse() {
+        return Ok((Host::Address(IpAddr::V4(address)), port));
+    }
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    // One dot at the end marks a name as complete for the resolver.
+    let fits = host.len() <= 253 && host.strip_suffix('.').unwrap_or(host).split('.').all(label);
+    if fits {
+        Ok((Host::Name(host.to_ascii_lowercase()), port))
+    } else {
+        Err(UrlFault::Host)
+    }
+}
+
+fn port(digits: &str) -> Result<u16, UrlFault> {
+    let plain = digits.bytes().all(|b| b.is_ascii_digit());
+    digits
+        .parse()
+        .ok()
+        .filter(|port| plain && *port != 0)
+        .ok_or(UrlFault::Port)
+}
+
+/// RFC 6762, RFC 8375, ICANN's reservation of `.internal`, and what Kubernetes and home routers use.
+const PRIVATE_SUFFIXES: [&str; 6] = [".internal", ".local", ".localhost", ".home.arpa", ".lan", ".svc"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! The registry and its families.
+
+use std::time::Duration;
+
+use prometheus::core::Collector;
+use prometheus::{
+    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
+};
+
+/// All families, on a registry of their own (a global one would make tests share their counts).
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    pub(super) requests: Requests,
+    pub(super) attempts: Attempts,
+    pub(super) aimd: Aimd,
+    pub(super) endpoints: Endpoints,
+    /// Client connections that are open.
+    pub connections: IntGauge,
+    /// Connections that waited because `max_connections` was reached.
+    pub accept_waits: IntCounter,
+}
+
+/// Of requests, by the model they name.
+#[derive(Debug)]
+pub(super) struct Requests {
+    pub(super) total: IntCounterVec,
+    pub(super) inflight: IntGaugeVec,
+    pub(super) cancellations: IntCounterVec,
+    pub(super) failovers: IntCounterVec,
+    pub(super) incomplete: IntCounterVec,
+    pub(super) refused: IntCounterVec,
+}
+
+/// Of attempts, by model and target.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    pub(super) total: IntCounterVec,
+    pub(super) midstream: IntCounterVec,
+    pub(super) first_token: HistogramVec,
+    pub(super) first_token_timeouts: IntCounterVec,
+}
+
+/// Of share controllers, by pool.
+#[derive(Debug)]
+pub(super) struct Aimd {
+    pub(super) share: GaugeVec,
+    pub(super) active: IntGaugeVec,
+    pub(super) window_samples: IntGaugeVec,
+    pub(super) window_breach: GaugeVec,
+    pub(super) in_flight: IntGaugeVec,
+    pub(super) adjustments: IntCounterVec,
+    pub(super) samples: IntCounterVec,
+    pub(super) overload_breaches: IntCounterVec,
+    pub(super) draws: IntCounterVec,
+}
+
+/// Of endpoints and providers.
+#[derive(Debug)]
+pub(super) struct Endpoints {
+    pub(super) state: IntGaugeVec,
+    pub(super) in_flight: IntGaugeVec,
+    pub(super) ejections: IntCounterVec,
+    pub(super) fail_open: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers every family. `edges` are the first-token buckets in rising order, with every configured budget and
+    /// deadline among them, so that the part of samples over a budget can be read exactly.
+    pub fn new(edges: &[Duration]) -> Self {
+        let make = Maker(Registry::new());
+        let build = make.gauges(
+            "lb_build_info",
+            "Always 1; the version is the label.",
+            &["version"],
+        );
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        Self {
+            requests: Requests::new(&make),
+            attempts: Attempts::new(&make, edges),
+            aimd: Aimd::new(&make),
+            endpoints: Endpoints::new(&make),
+            connections: make.gauge("lb_downstream_connections", "Client connections that are open."),
+            accept_waits: make.counter(
+                "lb_accept_waits_total",
+                "Times accepting waited for a connection to close.",
+            ),
+            registry: make.0,
+        }
+    }
+
+    /// The Prometheus text exposition of all series.
+    pub fn exposition(&self) -> String {
+        let mut text = Vec::new();
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+            // Only a family without a metric can fail to encode, and gather() leaves those out.
+            tracing::error!(%error, "metrics could not be encoded");
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl Requests {
+    fn new(make: &Maker) -> Self {
+        Self {
+            total: make.counters(
+                "lb_requests_total",
+                "Requests by the model named and how they ended.",
+                &["model", "outcome"],
+            ),
+            inflight: make.gauges(
+                "lb_inflight_requests",
+                "Requests whose target of this model is being tried or is streaming.",
+                &["model"],
+            ),
+            cancellations: make.counters(
+                "lb_client_cancellations_total",
+                "Requests whose client left before the end.",
+                &["model"],
+            ),
+            failovers: make.counters(
+                "lb_failovers_total",
+                "Switches to a next target, by how the attempt before ended.",
+                &["model", "reason"],
+            ),
+            incomplete: make.counters(
+                "lb_stream_incomplete_total",
+                "Streams that ended cleanly without a finish event or [DONE].",
+                &["model"],
+            ),
+            refused: make.counters(
+                "lb_refused_total",
+                "Requests that lb answered itself before any attempt, by error code.",
+                &["code"],
+            ),
+        }
+    }
+}
+
+impl Attempts {
+    fn new(make: &Maker, edges: &[Duration]) -> Self {
+        let labels = &["model", "pool", "role"];
+        let help =
+            "Time to the first data frame of a stream, where it was seen; cut-off attempts are not in it.";
+        let buckets = edges.iter().map(Duration::as_secs_f64).collect();
+        let opts = HistogramOpts::new("lb_first_token_seconds", help).buckets(buckets);
+        Self {
+            total: make.counters(
+                "lb_attempts_total",
+                "Attempts by provider and how they ended.",
+                &["model", "provider", "outcome"],
+            ),
+            midstream: make.counters(
+                "lb_stream_failures_total",
+                "Streams that failed after they were committed.",
+                &["model", "provider"],
+            ),
+            first_token: make.register(HistogramVec::new(opts, labels)),
+            first_token_timeouts: make.counters(
+                "lb_first_token_timeouts_total",
+                "Attempts cut off by the first-token deadline.",
+                labels,
+            ),
+        }
+    }
+}
+
+impl Aimd {
+    fn new(make: &Maker) -> Self {
+        let pool = &["model", "pool"];
+        let counters = |name, help, label| make.counters(name, help, &["model", "pool", label]);
+        Self {
+            share: make.ratios(
+                "lb_aimd_share_ratio",
+                "Part of eligible requests that try the preferred target first.",
+                pool,
+            ),
+            active: make.gauges(
+                "lb_aimd_active",
+                "1 while the pool's controller steers, 0 when parked or retired.",
+                pool,
+            ),
+            window_samples: make.gauges(
+                "lb_aimd_window_samples",
+                "Healthy and breach outcomes in the window.",
+                pool,
+            ),
+            window_breach: make.ratios(
+                "lb_aimd_window_breach_ratio",
+                "Part of the window's outcomes that are breaches.",
+                pool,
+            ),
+            in_flight: make.gauges(
+                "lb_aimd_in_flight",
+                "Attempts on the preferred target whose outcome is open.",
+                pool,
+            ),
+            adjustments: counters(
+                "lb_aimd_adjustments_total",
+                "Changes of the share by direction.",
+                "direction",
+            ),
+            samples: counters(
+                "lb_aimd_samples_total",
+                "Outcomes on the preferred target as they were counted.",
+                "outcome",
+            ),
+            overload_breaches: counters(
+                "lb_aimd_overload_breaches_total",
+                "Breaches by an overload status.",
+                "status",
+            ),
+            draws: counters(
+                "lb_aimd_draws_total",
+                "Eligible requests by where the draw made them start.",
+                "start",
+            ),
+        }
+    }
+}
+
+impl Endpoints {
+    fn new(make: &Maker) -> Self {
+        let endpoint = &["provider", "endpoint"];
+        Self {
+            state: make.gauges(
+                "lb_endpoint_state",
+                "1 for the state the endpoint is in.",
+                &["provider", "endpoint", "state"],
+            ),
+            in_flight: make.gauges(
+                "lb_endpoint_in_flight",
+                "Attempts in flight at the endpoint, until the body ends.",
+                endpoint,
+            ),
+            ejections: make.counters(
+                "lb_ejections_total",
+                "Ejections of the endpoint by cause.",
+                &["provider", "endpoint", "cause"],
+            ),
+            fail_open: make.counters(
+                "lb_fail_open_picks_total",
+                "Attempts sent although every endpoint of the provider was ejected.",
+                &["provider"],
+            ),
+        }
+    }
+}
+
+/// Makes families and registers them.
+struct Maker(Registry);
+
+impl Maker {
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.register(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.register(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn ratios(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+        self.register(GaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> IntGauge {
+        self.register(IntGauge::new(name, help))
+    }
+
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.register(IntCounter::new(name, help))
+    }
+
+    fn register<C: Collector + Clone + 'static>(&self, family: prometheus::Result<C>) -> C {
+        let family =
+            family.expect("names, labels and buckets are constants of this module or validated edges");
+        self.0
+            .register(Box::new(family.clone()))
+            .expect("each family is registered once");
+        family
+    }
+}

@@ -1,0 +1,321 @@
+//! Handles resolved once, kept beside the thing they count.
+
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
+
+use super::Metrics;
+
+/// How a request ended for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestOutcome {
+    /// The client left first.
+    Cancelled,
+    /// Answered with an error, lb's own or the last target's.
+    Failed,
+    /// A response was relayed to its end.
+    Ok,
+    /// The stream broke after it was committed.
+    Truncated,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// The client left, or the attempt was dropped.
+    Cancelled,
+    /// Connecting failed or took too long.
+    Connect,
+    /// The stream ended before its first event.
+    Empty,
+    /// An error event before the first data frame.
+    Embedded,
+    /// The first-token deadline passed.
+    FirstTokenTimeout,
+    /// The response was committed.
+    Ok,
+    /// A response that was no valid HTTP.
+    Protocol,
+    /// A reused connection turned out dead.
+    Stale,
+    /// An error status.
+    Status,
+    /// The response head did not come in time.
+    Timeout,
+    /// Sent, and the connection broke without an answer.
+    Unanswered,
+}
+
+impl AttemptOutcome {
+    /// All outcomes, in the order of their discriminants.
+    pub const ALL: [Self; 11] = [
+        Self::Cancelled,
+        Self::Connect,
+        Self::Empty,
+        Self::Embedded,
+        Self::FirstTokenTimeout,
+        Self::Ok,
+        Self::Protocol,
+        Self::Stale,
+        Self::Status,
+        Self::Timeout,
+        Self::Unanswered,
+    ];
+
+    /// The label's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Connect => "connect",
+            Self::Empty => "empty",
+            Self::Embedded => "embedded_error",
+            Self::FirstTokenTimeout => "first_token_timeout",
+            Self::Ok => "ok",
+            Self::Protocol => "protocol",
+            Self::Stale => "stale_connection",
+            Self::Status => "status",
+            Self::Timeout => "timeout",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// A target's place in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Any but the first.
+    Alternate,
+    /// The first in definition order.
+    Preferred,
+}
+
+impl Role {
+    /// The label's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alternate => "alternate",
+            Self::Preferred => "preferred",
+        }
+    }
+}
+
+/// Counts of one name a client can put in `model`.
+#[derive(Clone, Debug)]
+pub struct ModelMetrics {
+    outcomes: [IntCounter; 4],
+    /// Clients that left before the end.
+    pub cancellations: IntCounter,
+    /// Clean ends without a finish event.
+    pub incomplete: IntCounter,
+    /// Requests whose target of this model is being tried or is streaming.
+    pub inflight: IntGauge,
+    failovers: [IntCounter; AttemptOutcome::ALL.len()],
+}
+
+impl ModelMetrics {
+    /// The counter of requests that ended so.
+    pub fn requests(&self, outcome: RequestOutcome) -> &IntCounter {
+        match outcome {
+            RequestOutcome::Cancelled => &self.outcomes[0],
+            RequestOutcome::Failed => &self.outcomes[1],
+            RequestOutcome::Ok => &self.outcomes[2],
+            RequestOutcome::Truncated => &self.outcomes[3],
+        }
+    }
+
+    /// The counter of switches for this reason.
+    pub fn failovers(&self, reason: AttemptOutcome) -> &IntCounter {
+        &self.failovers[reason as usize]
+    }
+}
+
+/// Counts of a model's target.
+#[derive(Clone, Debug)]
+pub struct LinkMetrics {
+    attempts: [IntCounter; AttemptOutcome::ALL.len()],
+    /// Streams that failed after commit.
+    pub midstream: IntCounter,
+    /// Uncensored first-token times.
+    pub first_token: Histogram,
+    /// Attempts the first-token deadline cut off.
+    pub first_token_timeouts: IntCounter,
+}
+
+impl LinkMetrics {
+    /// The counter of attempts that ended so.
+    pub fn attempts(&self, outcome: AttemptOutcome) -> &IntCounter {
+        &self.attempts[outcome as usize]
+    }
+}
+
+/// A controller's series.
+#[derive(Clone, Debug)]
+pub struct PoolMetrics {
+    /// Where the share stands.
+    pub share: Gauge,
+    /// 1 while it steers.
+    pub active: IntGauge,
+    /// Outcomes in the window.
+    pub window_samples: IntGauge,
+    /// Breach rate of the window.
+    pub window_breach: Gauge,
+    /// Open attempts on the preferred target.
+    pub in_flight: IntGauge,
+    /// Steps up after a healthy dwell.
+    pub up: IntCounter,
+    /// Decreases.
+    pub down: IntCounter,
+    /// Steps of idle recovery.
+    pub idle: IntCounter,
+    /// Healthy outcomes.
+    pub healthy: IntCounter,
+    /// Breaches.
+    pub breach: IntCounter,
+    /// Outcomes that say nothing.
+    pub unknown: IntCounter,
+    /// Outcomes of an earlier generation.
+    pub stale: IntCounter,
+    /// Draws that start at the preferred target.
+    pub draws_preferred: IntCounter,
+    /// Draws that start at an alternate.
+    pub draws_alternate: IntCounter,
+    /// Breaches by status.
+    pub overload: Vec<(u16, IntCounter)>,
+}
+
+/// An endpoint's series.
+#[derive(Clone, Debug)]
+pub struct EndpointMetrics {
+    /// 1 while healthy.
+    pub healthy: IntGauge,
+    /// 1 while ejected.
+    pub ejected: IntGauge,
+    /// 1 while half-open.
+    pub half_open: IntGauge,
+    /// Attempts until their body ends.
+    pub in_flight: IntGauge,
+    ejections: Vec<(&'static str, IntCounter)>,
+}
+
+impl EndpointMetrics {
+    /// Counts an ejection.
+    pub fn ejected_for(&self, cause: &str) {
+        if let Some((_, counter)) = self.ejections.iter().find(|(name, _)| *name == cause) {
+            counter.inc();
+        }
+    }
+}
+
+/// A provider's series.
+#[derive(Clone, Debug)]
+pub struct ProviderMetrics {
+    /// Attempts sent although all endpoints were out.
+    pub fail_open_picks: IntCounter,
+}
+
+impl Metrics {
+    /// Counts a request that lb refused before any attempt.
+    pub fn refused(&self, code: &'static str) {
+        self.requests.refused.with_label_values(&[code]).inc();
+    }
+
+    /// The series of a model or preset name.
+    pub fn model(&self, name: &str) -> ModelMetrics {
+        let outcome = |value: &str| self.requests.total.with_label_values(&[name, value]);
+        ModelMetrics {
+            outcomes: [
+                outcome("cancelled"),
+                outcome("failed"),
+                outcome("ok"),
+                outcome("truncated"),
+            ],
+            cancellations: self.requests.cancellations.with_label_values(&[name]),
+            incomplete: self.requests.incomplete.with_label_values(&[name]),
+            inflight: self.requests.inflight.with_label_values(&[name]),
+            failovers: AttemptOutcome::ALL.map(|reason| {
+                self.requests
+                    .failovers
+                    .with_label_values(&[name, reason.as_str()])
+            }),
+        }
+    }
+
+    /// The series of one target of a pool.
+    pub fn link(&self, model: &str, pool: &str, provider: &str, role: Role) -> LinkMetrics {
+        let labels = &[model, pool, role.as_str()];
+        LinkMetrics {
+            attempts: AttemptOutcome::ALL.map(|o| {
+                self.attempts
+                    .total
+                    .with_label_values(&[model, provider, o.as_str()])
+            }),
+            midstream: self.attempts.midstream.with_label_values(&[model, provider]),
+            first_token: self.attempts.first_token.with_label_values(labels),
+            first_token_timeouts: self.attempts.first_token_timeouts.with_label_values(labels),
+        }
+    }
+
+    /// The series of a pool's controller.
+    pub fn pool(&self, model: &str, pool: &str, overload_statuses: &[u16]) -> PoolMetrics {
+        let labels = &[model, pool];
+        let sample = |outcome: &str| self.aimd.samples.with_label_values(&[model, pool, outcome]);
+        let adjustment = |direction: &str| self.aimd.adjustments.with_label_values(&[model, pool, direction]);
+        let draw = |start: &str| self.aimd.draws.with_label_values(&[model, pool, start]);
+        let overload = |status: &u16| {
+            (
+                *status,
+                self.aimd
+                    .overload_breaches
+                    .with_label_values(&[model, pool, status.to_string().as_str()]),
+            )
+        };
+        PoolMetrics {
+            share: self.aimd.share.with_label_values(labels),
+            active: self.aimd.active.with_label_values(labels),
+            window_samples: self.aimd.window_samples.with_label_values(labels),
+            window_breach: self.aimd.window_breach.with_label_values(labels),
+            in_flight: self.aimd.in_flight.with_label_values(labels),
+            up: adjustment("up"),
+            down: adjustment("down"),
+            idle: adjustment("idle"),
+            healthy: sample("healthy"),
+            breach: sample("breach"),
+            unknown: sample("unknown"),
+            stale: sample("stale"),
+            draws_preferred: draw("preferred"),
+            draws_alternate: draw("alternate"),
+            overload: overload_statuses.iter().map(overload).collect(),
+        }
+    }
+
+    /// The series of an endpoint; `causes` are all causes an ejection can have.
+    pub fn endpoint(&self, provider: &str, endpoint: &str, causes: &[&'static str]) -> EndpointMetrics {
+        let state = |state: &str| {
+            self.endpoints
+                .state
+                .with_label_values(&[provider, endpoint, state])
+        };
+        EndpointMetrics {
+            healthy: state("healthy"),
+            ejected: state("ejected"),
+            half_open: state("half_open"),
+            in_flight: self.endpoints.in_flight.with_label_values(&[provider, endpoint]),
+            ejections: causes
+                .iter()
+                .map(|cause| {
+                    (
+                        *cause,
+                        self.endpoints
+                            .ejections
+                            .with_label_values(&[provider, endpoint, cause]),
+                    )
+                })
+                .collect(),
+        }
+    }
+
+    /// The series of a provider.
+    pub fn provider(&self, provider: &str) -> ProviderMetrics {
+        ProviderMetrics {
+            fail_open_picks: self.endpoints.fail_open.with_label_values(&[provider]),
+        }
+    }
+}

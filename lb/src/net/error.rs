@@ -1,0 +1,54 @@
+//! Why an attempt failed, by what the upstream can have seen of it.
+
+use std::io;
+
+use crate::wire::http1::Malformed;
+
+/// How one attempt ended without a response head.
+///
+/// The kinds are told apart by what may be repeated (spec: what was sent decides): after `Connect`,
+/// `ConnectTimeout`, `Dns`, `Full` and `Tls` nothing was sent; after `Stale` the upstream had given the connection up
+/// before it saw the request; after `Unanswered` it may have acted on it; after `BadResponse` it has answered
+/// something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Response bytes came, but no response that can be trusted.
+    #[error("bad response: {0}")]
+    BadResponse(#[source] Malformed),
+    /// No connection, or one that took not a byte of the request.
+    #[error("connect: {0}")]
+    Connect(#[source] io::Error),
+    /// No connection, or no finished TLS handshake, within the time given.
+    #[error("connect: timed out")]
+    ConnectTimeout,
+    /// The destination has no address (its name has not been resolved).
+    #[error("no address")]
+    Dns,
+    /// The destination has as many connections as it may have, all of them busy.
+    #[error("connection limit reached")]
+    Full,
+    /// A reused connection broke within [`STALE_WITHIN`](super::STALE_WITHIN) of the first request byte,
+    /// without a byte of response: the upstream closed it while it was idle. Another connection may do.
+    #[error("stale connection: {0}")]
+    Stale(#[source] io::Error),
+    /// The TLS handshake failed.
+    #[error("TLS: {0}")]
+    Tls(#[source] io::Error),
+    /// The request was sent, at least in part, and the connection ended without a byte of response.
+    #[error("no response: {0}")]
+    Unanswered(#[source] io::Error),
+}
+
+/// Why a response body ended before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// Its framing is broken.
+    #[error("bad response body: {0}")]
+    Malformed(#[source] Malformed),
+    /// The connection broke.
+    #[error("connection broke inside the response body: {0}")]
+    Reset(#[source] io::Error),
+    /// The connection was closed in good order (or TLS ended without its `close_notify`) with the body not complete.
+    #[error("connection closed inside the response body")]
+    Truncated,
+}

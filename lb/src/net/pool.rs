@@ -1,0 +1,233 @@
+//! Connections between two requests, and the counts of all of them.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead as _, ReadBuf};
+use tokio::time::Instant;
+
+use super::destination::Limits;
+use super::stream::Stream;
+
+/// The idle connections of one destination: for each worker a stack, newest on top, since the newest is the one that
+/// the upstream is least likely to have given up.
+#[derive(Debug)]
+pub(super) struct Pool {
+    limits: Limits,
+    counts: Arc<Counts>,
+    /// Raised to forbid the reuse of every connection that is busy now.
+    generation: AtomicU64,
+    shards: Box<[Shard]>,
+}
+
+/// A cache line pair to itself: each is one worker's.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Vec<Idle>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    open: AtomicUsize,
+    idle: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Connection,
+    since: Instant,
+}
+
+/// A connection that is set up.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    peer: SocketAddr,
+    born: Instant,
+    generation: u64,
+    _open: Open,
+}
+
+/// The right to have one connection, counted while it lives.
+#[derive(Debug)]
+pub(super) struct Open {
+    counts: Arc<Counts>,
+    generation: u64,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream, peer: SocketAddr, open: Open) -> Self {
+        Self {
+            stream,
+            peer,
+            born: Instant::now(),
+            generation: open.generation,
+            _open: open,
+        }
+    }
+
+    /// Whether nothing has come since the last response: neither an end nor bytes that no request asked for.
+    ///
+    /// The runtime's readiness tells, without a system call as long as nothing has come. A close that the runtime has
+    /// not been told of yet is missed here; the request then fails as stale.
+    fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        let read = poll_fn(|cx| {
+            let mut buf = ReadBuf::new(&mut byte);
+            Poll::Ready(Pin::new(&mut self.stream).poll_read(cx, &mut buf).is_pending())
+        });
+        // Out of its budget a task is told `Pending` by every socket, and would take dead connections for live ones.
+        let mut read = pin!(tokio::task::unconstrained(read));
+        // No waker: an idle connection wakes nobody.
+        matches!(
+            read.as_mut().poll(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(true)
+        )
+    }
+}
+
+impl Pool {
+    pub(super) fn new(limits: Limits, workers: usize) -> Self {
+        let shards = std::iter::repeat_with(Shard::default)
+            .take(workers.max(1))
+            .collect();
+        Self {
+            limits,
+            counts: Arc::default(),
+            generation: AtomicU64::new(0),
+            shards,
+        }
+    }
+
+    /// Takes the newest connection of `worker` that can still be used; closes those it finds dead on the way.
+    pub(super) fn take(&self, worker: usize) -> Option<Connection> {
+        let now = Instant::now();
+        loop {
+            let mut idle = self.shard(worker).pop()?;
+            self.counts.idle.fetch_sub(1, Ordering::Relaxed);
+            if self.is_usable(&mut idle, now) {
+                return Some(idle.connection);
+            }
+        }
+    }
+
+    /// Keeps a connection whose response has been read to its end, or closes it if a limit says so.
+    pub(super) fn put(&self, worker: usize, connection: Connection) {
+        let now = Instant::now();
+        let mut shard = self.shard(worker);
+        // Under the lock: a purge that raises the generation later finds the connection in the shard.
+        if connection.generation != self.generation.load(Ordering::Acquire) || self.is_aged(&connection, now)
+        {
+            return;
+        }
+        if self.counts.idle.fetch_add(1, Ordering::Relaxed) >= self.limits.max_idle {
+            self.counts.idle.fetch_sub(1, Ordering::Relaxed);
+            if shard.is_empty() {
+                return;
+            }
+            // The oldest makes room.
+            shard.remove(0);
+        }
+        shard.push(Idle {
+            connection,
+            since: now,
+        });
+    }
+
+    /// The right to open a connection. At the limit an idle one, of whatever worker, makes room.
+    pub(super) fn reserve(&self) -> Option<Open> {
+        let max = if self.limits.max_open == 0 {
+            usize::MAX
+        } else {
+            self.limits.max_open
+        };
+        loop {
+            if self.counts.open.fetch_add(1, Ordering::Relaxed) < max {
+                let generation = self.generation.load(Ordering::Acquire);
+                return Some(Open {
+                    counts: Arc::clone(&self.counts),
+                    generation,
+                });
+            }
+            self.counts.open.fetch_sub(1, Ordering::Relaxed);
+            if !self.evict() {
+                return None;
+            }
+        }
+    }
+
+    /// Closes idle connections to other peers than these, and sees to it that no busy connection is kept later.
+    pub(super) fn retain_peers(&self, peers: &[SocketAddr]) {
+        let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        self.retain(|idle| {
+            idle.connection.generation = generation;
+            peers.contains(&idle.connection.peer)
+        });
+    }
+
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        self.retain(|idle| self.is_usable(idle, now));
+    }
+
+    pub(super) fn open(&self) -> usize {
+        self.counts.open.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn idle(&self) -> usize {
+        self.counts.idle.load(Ordering::Relaxed)
+    }
+
+    fn retain(&self, mut keep: impl FnMut(&mut Idle) -> bool) {
+        for worker in 0..self.shards.len() {
+            let mut shard = self.shard(worker);
+            let before = shard.len();
+            shard.retain_mut(&mut keep);
+            self.counts
+                .idle
+                .fetch_sub(before - shard.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Closes the oldest idle connection of the first worker that has one.
+    fn evict(&self) -> bool {
+        (0..self.shards.len()).any(|worker| {
+            let mut shard = self.shard(worker);
+            if shard.is_empty() {
+                return false;
+            }
+            shard.remove(0);
+            self.counts.idle.fetch_sub(1, Ordering::Relaxed);
+            true
+        })
+    }
+
+    fn is_usable(&self, idle: &mut Idle, now: Instant) -> bool {
+        now.saturating_duration_since(idle.since) < self.limits.idle_timeout
+            && !self.is_aged(&idle.connection, now)
+            && idle.connection.is_quiet()
+    }
+
+    fn is_aged(&self, connection: &Connection, now: Instant) -> bool {
+        self.limits
+            .max_age
+            .is_some_and(|max| now.saturating_duration_since(connection.born) >= max)
+    }
+
+    /// A worker beyond the ones that were announced shares the last shard of another: wrong in speed, never in count.
+    fn shard(&self, worker: usize) -> MutexGuard<'_, Vec<Idle>> {
+        self.shards[worker % self.shards.len()]
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,181 @@
+//! What an error of lb's own looks like to a client: one table of statuses, types and codes.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
+use super::body::Body;
+use crate::wire::openai::ApiError;
+
+/// Why lb answers a request itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The body is no JSON object with one `model`, or there is no body where one is needed.
+    BadBody(String),
+    /// The request's head is not what HTTP or lb allows.
+    BadRequest(&'static str),
+    /// Every target has as many requests as it may.
+    ConcurrencyLimit,
+    /// The body's content coding cannot be looked into.
+    Encoding,
+    /// All is draining.
+    Draining,
+    /// Every target failed and the last left no response; the last status seen, if any.
+    Exhausted { status: Option<u16> },
+    /// No client key, or one that is not known.
+    InvalidKey,
+    /// This key may not use the model, or nobody configured it.
+    ModelNotFound { model: String, nearest: Option<String> },
+    /// No route for the path.
+    NotFound,
+    /// Every endpoint is out and fail-open is off.
+    NoProvider,
+    /// The body is longer than `max_body_bytes`.
+    TooLarge { limit: u64 },
+    /// The client sent its body too slowly.
+    SlowBody,
+    /// The stream ended before its first event, at the last target.
+    UpstreamEmpty,
+    /// The deadline passed before anything could be committed.
+    UpstreamTimeout,
+    /// Embeddings asked of a chain whose targets serve different models.
+    WrongModelKind,
+}
+
+/// A row of the table.
+struct Row {
+    status: StatusCode,
+    kind: &'static str,
+    code: &'static str,
+    param: Option<&'static str>,
+    retry_after: bool,
+}
+
+const fn row(status: StatusCode, kind: &'static str, code: &'static str) -> Row {
+    Row {
+        status,
+        kind,
+        code,
+        param: None,
+        retry_after: false,
+    }
+}
+
+impl Refusal {
+    fn row(&self) -> Row {
+        const INVALID: &str = "invalid_request_error";
+        const LIMIT: &str = "rate_limit_error";
+        const SERVER: &str = "server_error";
+        match self {
+            Self::BadBody(_) => row(StatusCode::BAD_REQUEST, INVALID, "invalid_json"),
+            Self::BadRequest(_) => row(StatusCode::BAD_REQUEST, INVALID, "bad_request"),
+            Self::ConcurrencyLimit => Row {
+                retry_after: true,
+                ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "concurrency_limit_exceeded")
+            },
+            Self::Draining | Self::NoProvider => Row {
+                retry_after: true,
+                ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_provider_available")
+            },
+            Self::Encoding => row(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                INVALID,
+                "unsupported_encoding",
+            ),
+            Self::Exhausted { status } => {
+                let status = status
+                    .and_then(|code| StatusCode::from_u16(code).ok())
+                    .unwrap_or(StatusCode::BAD_GATEWAY);
+                Row {
+                    retry_after: matches!(status.as_u16(), 429 | 503),
+                    ..row(status, SERVER, "upstream_error")
+                }
+            }
+            Self::InvalidKey => row(StatusCode::UNAUTHORIZED, INVALID, "invalid_api_key"),
+            Self::ModelNotFound { .. } => Row {
+                param: Some("model"),
+                ..row(StatusCode::NOT_FOUND, INVALID, "model_not_found")
+            },
+            Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
+            Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
+            Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
+            Self::UpstreamEmpty => row(StatusCode::BAD_GATEWAY, SERVER, "upstream_empty"),
+            Self::UpstreamTimeout => row(StatusCode::GATEWAY_TIMEOUT, SERVER, "upstream_timeout"),
+            Self::WrongModelKind => Row {
+                param: Some("model"),
+                ..row(StatusCode::BAD_REQUEST, INVALID, "wrong_model_kind")
+            },
+        }
+    }
+
+    /// The code, for the counter of refusals.
+    pub(super) fn code(&self) -> &'static str {
+        self.row().code
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::BadBody(what) => what.clone(),
+            Self::BadRequest(what) => (*what).to_owned(),
+            Self::ConcurrencyLimit => {
+                "every provider of this model has as many requests as it may".to_owned()
+            }
+            Self::Draining => "this instance is shutting down".to_owned(),
+            Self::Encoding => {
+                "a compressed request body cannot be routed by its model; send it uncompressed".to_owned()
+            }
+            Self::Exhausted { .. } => "every provider of this model failed".to_owned(),
+            Self::InvalidKey => "missing or unknown API key".to_owned(),
+            Self::ModelNotFound {
+                model,
+                nearest: Some(nearest),
+            } => {
+                format!("model `{model}` does not exist; did you mean `{nearest}`?")
+            }
+            Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
+            Self::NoProvider => "every provider of this model is out of service".to_owned(),
+            Self::NotFound => "nothing is served under this path".to_owned(),
+            Self::SlowBody => "the request body took too long to arrive".to_owned(),
+            Self::TooLarge { limit } => format!("the request body is longer than {limit} bytes"),
+            Self::UpstreamEmpty => "the provider ended its stream before the first event".to_owned(),
+            Self::UpstreamTimeout => "no provider answered in time".to_owned(),
+            Self::WrongModelKind => {
+                "this model's targets would give vectors of different models; ask one of kind `embedding`"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// The response to send. `attempts` were made before: after two of lb's own, a client's retries only multiply
+    /// the load, and it is told so unless it is told when to come back instead.
+    pub(super) fn response(&self, attempts: u32) -> Response<Body> {
+        let row = self.row();
+        let error = ApiError {
+            message: &self.message(),
+            kind: row.kind,
+            code: row.code,
+            param: row.param,
+        };
+        let mut response = json(row.status, error.to_bytes());
+        let headers = response.headers_mut();
+        if row.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        } else if row.status.is_server_error() && attempts >= 2 {
+            headers.insert(
+                HeaderName::from_static("x-should-retry"),
+                HeaderValue::from_static("false"),
+            );
+        }
+        response
+    }
+}
+
+/// A JSON response.
+pub(super) fn json(status: StatusCode, bytes: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::full(bytes));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,336 @@
+//! One request's attempts, from the first to the one that answers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+
+use super::account::Account;
+use super::body::Body;
+use super::error::{Refusal, json};
+use super::peek::{Lead, Peeked, peek};
+use super::prepare::Prepared;
+use super::relay::Relay;
+use super::timer::{earlier, until};
+use super::watch::Watch;
+use super::worker::{Live, Worker};
+use crate::net::{self, Incoming};
+use crate::policy::cascade::Stop;
+use crate::policy::outcome::Ended;
+use crate::policy::time::Instant;
+use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
+
+/// The answer to a request, before its fields are made fit for the client.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) response: Response<Body>,
+    /// Which target answered; `None` where its attempt was given up before its response was taken after all.
+    pub(super) by: Option<By>,
+    pub(super) attempts: u32,
+}
+
+/// Names of what answered.
+#[derive(Clone, Debug)]
+pub(super) struct By {
+    pub(super) provider: Box<str>,
+    pub(super) endpoint: Box<str>,
+    pub(super) upstream_model: Option<Box<str>>,
+}
+
+/// What one attempt came to.
+struct Tried {
+    ended: Ended,
+    response: Option<Reply>,
+}
+
+/// What a provider answered, kept in case it is the answer.
+enum Reply {
+    /// An error event that stands for a response.
+    Embedded { status: u16, data: Bytes },
+    /// A response, with what was withheld of its body.
+    Head {
+        status: StatusCode,
+        headers: HeaderMap,
+        lead: Box<Lead>,
+    },
+}
+
+/// Makes attempts until one answers or none is left.
+pub(super) async fn exchange(
+    worker: &Arc<Worker>,
+    live: &Live,
+    chain: &Arc<Chain>,
+    sent: Sent,
+    prepared: Prepared,
+    mut account: Account,
+) -> Answer {
+    let begun = worker.now();
+    let total = chain.total_deadline.map(|limit| begun + limit);
+    let mut run = Run::begin(Arc::clone(chain), sent, begun);
+    let mut last = None;
+    let mut spare = None;
+    let refusal = loop {
+        let attempt = match run.next(worker.now(), &mut Worker::draw) {
+            Step::Try(attempt) => attempt,
+            Step::Stop(stop) => match spare.take() {
+                Some(reply) => return answer(worker, reply, None, account, run.attempts()),
+                None => break refusal(stop, last),
+            },
+        };
+        // The response before is given up for good, and its connection with it.
+        drop(spare.take());
+        let (ended, reply, settled) = settle(worker, live, &mut run, attempt, &prepared, total).await;
+        match (settled, reply) {
+            (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
+                return answer(worker, reply, Some(tail), account, run.attempts());
+            }
+            (Settled::Failover, reply) => spare = reply,
+            _ => break refused(&ended, last),
+        }
+        last = Some(ended);
+    };
+    account.will_fail();
+    account.complete();
+    let attempts = run.attempts();
+    Answer {
+        response: refusal.response(attempts),
+        by: None,
+        attempts,
+    }
+}
+
+/// One visit to a target: once, and once more where a reused connection turned out dead.
+async fn settle(
+    worker: &Worker,
+    live: &Live,
+    run: &mut Run,
+    mut attempt: Attempt,
+    prepared: &Prepared,
+    total: Option<Instant>,
+) -> (Ended, Option<Reply>, Settled) {
+    let mut fresh = false;
+    loop {
+        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+        match attempt.settle(run, worker.now(), &ended, Worker::draw()) {
+            Settled::Again(again) => {
+                attempt = again;
+                fresh = true;
+            }
+            settled => return (ended, response, settled),
+        }
+    }
+}
+
+/// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
+async fn try_once(
+    worker: &Worker,
+    live: &Live,
+    attempt: &mut Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    total: Option<Instant>,
+) -> Tried {
+    let (deadline, ending) = head_deadline(attempt, total);
+    let outgoing = prepared.outgoing(attempt, live);
+    let route = &live.routes[attempt.claim().endpoint.id];
+    let connect_limit = attempt.claim().provider().connect_timeout;
+    let request = outgoing.request(&prepared.method);
+    let sending = worker
+        .client
+        .send(&request, &route.destination, fresh, connect_limit);
+    let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
+        let after = worker.now().since(attempt.started());
+        return Tried {
+            ended: ending(after),
+            response: None,
+        };
+    };
+    match sent {
+        Err(error) => {
+            tracing::debug!(
+                provider = %attempt.claim().provider().name, endpoint = %attempt.claim().endpoint.name, %error,
+                "attempt failed"
+            );
+            Tried {
+                ended: ended_by(&error),
+                response: None,
+            }
+        }
+        Ok(response) => judge_head(worker, attempt, response, total).await,
+    }
+}
+
+/// When the response head has to be there, and what it is called if it is not.
+fn head_deadline(
+    attempt: &Attempt,
+    total: Option<Instant>,
+) -> (Option<Instant>, fn(std::time::Duration) -> Ended) {
+    let first_token = attempt.first_token_deadline();
+    let earliest = earlier(total, earlier(first_token, attempt.read_deadline()));
+    let ending: fn(std::time::Duration) -> Ended = if earliest.is_some() && earliest == total {
+        |_| Ended::TotalDeadline
+    } else if earliest.is_some() && earliest == first_token {
+        |after| Ended::FirstTokenTimeout { after }
+    } else {
+        |_| Ended::ReadTimeout
+    };
+    (earliest, ending)
+}
+
+/// What a response head means: an error status is decisive, a strict stream is peeked at, all else commits.
+async fn judge_head(
+    worker: &Worker,
+    attempt: &mut Attempt,
+    response: Response<Incoming>,
+    total: Option<Instant>,
+) -> Tried {
+    let (parts, body) = response.into_parts();
+    let code = parts.status.as_u16();
+    if code >= 400 {
+        return Tried {
+            ended: Ended::Status { code },
+            response: Some(Reply::head(parts, Lead::whole(body, None))),
+        };
+    }
+    let model = &attempt.link().model;
+    let committed = Ended::Committed { first_data: None };
+    if !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
+        return Tried {
+            ended: committed,
+            response: Some(Reply::head(parts, Lead::whole(body, None))),
+        };
+    }
+    let peeked = model.is_strict() && attempt.is_streaming();
+    let watch = Watch::new(&model.config, peeked);
+    if !peeked {
+        return Tried {
+            ended: committed,
+            response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
+        };
+    }
+    let (ended, response) = match peek(worker, attempt, body, watch, total).await {
+        Peeked::Commit { lead, first_data } => {
+            (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
+        }
+        Peeked::Empty => (Ended::Empty, None),
+        Peeked::Error { status: code, data } => (
+            Ended::Embedded { code },
+            Some(Reply::Embedded { status: code, data }),
+        ),
+        Peeked::FirstTokenTimeout => (
+            Ended::FirstTokenTimeout {
+                after: worker.now().since(attempt.started()),
+            },
+            None,
+        ),
+        Peeked::TotalDeadline => (Ended::TotalDeadline, None),
+    };
+    Tried { ended, response }
+}
+
+impl Reply {
+    fn head(parts: http::response::Parts, lead: Lead) -> Self {
+        Self::Head {
+            status: parts.status,
+            headers: parts.headers,
+            lead: Box::new(lead),
+        }
+    }
+}
+
+/// Makes a reply the answer.
+fn answer(
+    worker: &Arc<Worker>,
+    reply: Reply,
+    tail: Option<Tail>,
+    mut account: Account,
+    attempts: u32,
+) -> Answer {
+    let by = tail.as_ref().map(|tail| By {
+        provider: tail.claim().provider().name.clone(),
+        endpoint: tail.claim().endpoint.name.clone(),
+        upstream_model: tail.link().upstream_model.clone(),
+    });
+    let response = match reply {
+        Reply::Embedded { status, data } => {
+            account.will_fail();
+            account.complete();
+            json(
+                StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY),
+                data,
+            )
+        }
+        Reply::Head {
+            status,
+            headers,
+            lead,
+        } => {
+            if status.as_u16() >= 400 {
+                account.will_fail();
+            }
+            let mut response = Response::new(Body::relay(Relay::new(*lead, tail, account, worker)));
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            response
+        }
+    };
+    Answer {
+        response,
+        by,
+        attempts,
+    }
+}
+
+/// Why nothing is left to try, as the client is told.
+fn refusal(stop: Stop, last: Option<Ended>) -> Refusal {
+    match stop {
+        Stop::Exhausted => last.map_or(Refusal::Exhausted { status: None }, |ended| refused(&ended, None)),
+        Stop::Full => Refusal::ConcurrencyLimit,
+        Stop::Out => Refusal::NoProvider,
+    }
+}
+
+/// What the client is told of a last attempt that left no response; `before` is how the one before it ended.
+fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
+    match ended {
+        Ended::Drained => Refusal::Draining,
+        Ended::Empty => Refusal::UpstreamEmpty,
+        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::TotalDeadline => {
+            Refusal::UpstreamTimeout
+        }
+        Ended::NotSent => Refusal::ConcurrencyLimit,
+        Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
+        _ => match before {
+            Some(Ended::Embedded { code } | Ended::Status { code }) => {
+                Refusal::Exhausted { status: Some(code) }
+            }
+            _ => Refusal::Exhausted { status: None },
+        },
+    }
+}
+
+fn ended_by(error: &net::Error) -> Ended {
+    match error {
+        net::Error::BadResponse(_) => Ended::BadResponse,
+        net::Error::Connect(_) => Ended::Connect,
+        net::Error::ConnectTimeout => Ended::ConnectTimeout,
+        net::Error::Dns => Ended::Dns,
+        net::Error::Full => Ended::NotSent,
+        net::Error::Stale(_) => Ended::StaleConnection,
+        net::Error::Tls(_) => Ended::Tls,
+        net::Error::Unanswered(_) => Ended::Unanswered,
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let value = headers
+        .get(http::header::CONTENT_TYPE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let coding = headers.get(http::header::CONTENT_ENCODING);
+    coding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}

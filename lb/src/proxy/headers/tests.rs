@@ -1,0 +1,171 @@
+use http::HeaderMap;
+use http::header::{self, HeaderName, HeaderValue};
+
+use super::*;
+
+const EXEMPT: HeaderName = HeaderName::from_static("x-lb-exempt");
+
+fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    fields.collect()
+}
+
+fn peer(trusted: bool) -> Peer {
+    Peer {
+        ip: [192, 0, 2, 7].into(),
+        trusted,
+    }
+}
+
+fn forwarded_of(fields: &[(&'static str, &'static str)], trusted: bool) -> HeaderMap {
+    forwardable(
+        &map(fields),
+        peer(trusted),
+        &HeaderValue::from_static("id-1"),
+        true,
+        &EXEMPT,
+    )
+}
+
+fn provider_headers(
+    fields: &[(&'static str, &'static str)],
+    extra: &[(&'static str, &'static str)],
+) -> HeaderMap {
+    let mut out = map(fields);
+    own(
+        &mut out,
+        false,
+        &map(extra)
+            .into_iter()
+            .filter_map(|(n, v)| Some((n?, v)))
+            .collect::<Vec<_>>(),
+        None,
+    );
+    out
+}
+
+// [PROXY-1]
+#[test]
+fn fields_of_this_hop_and_of_lb_itself_end_here() {
+    let sent = forwarded_of(
+        &[
+            ("connection", "keep-alive, x-private"),
+            ("x-private", "1"),
+            ("te", "trailers"),
+            ("expect", "100-continue"),
+            ("content-length", "3"),
+            ("x-lb-exempt", "1"),
+            ("x-lb-model", "m"),
+            ("traceparent", "00-1-2-3"),
+            ("accept", "text/event-stream"),
+        ],
+        false,
+    );
+    let mut names: Vec<&str> = sent.keys().map(HeaderName::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "accept",
+            "accept-encoding",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-request-id"
+        ]
+    );
+    assert_eq!(sent[header::ACCEPT_ENCODING], "identity");
+}
+
+// [PROXY-2]
+#[test]
+fn only_a_trusted_peer_is_believed_about_where_a_request_came_from() {
+    let spoofed: &[(&'static str, &'static str)] = &[
+        ("host", "api.example"),
+        ("x-forwarded-for", "203.0.113.9"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "else.example"),
+        ("forwarded", "for=203.0.113.9"),
+    ];
+    let untrusted = forwarded_of(spoofed, false);
+    assert_eq!(untrusted["x-forwarded-for"], "192.0.2.7");
+    assert_eq!(untrusted["x-forwarded-proto"], "http");
+    assert_eq!(untrusted["x-forwarded-host"], "api.example");
+    assert!(!untrusted.contains_key(header::FORWARDED));
+    let trusted = forwarded_of(spoofed, true);
+    assert_eq!(trusted["x-forwarded-for"], "203.0.113.9, 192.0.2.7");
+    assert_eq!(trusted["x-forwarded-proto"], "https");
+    assert_eq!(trusted["x-forwarded-host"], "else.example");
+}
+
+// [PROXY-3]
+#[test]
+fn a_clients_credentials_stay_here_and_the_providers_fields_come_on_top() {
+    let client: &[(&'static str, &'static str)] = &[
+        ("authorization", "Bearer client"),
+        ("x-api-key", "client"),
+        ("api-key", "client"),
+        ("cookie", "session=client"),
+        ("openai-organization", "org"),
+        ("openai-project", "project"),
+        ("user-agent", "sdk"),
+    ];
+    let sent = provider_headers(client, &[("user-agent", "lb"), ("x-region", "eu")]);
+    assert_eq!(sent, map(&[("user-agent", "lb"), ("x-region", "eu")]));
+}
+
+// [PROXY-4]
+#[test]
+fn a_request_id_is_kept_from_a_trusted_peer_and_made_for_any_other() {
+    let given = map(&[("x-request-id", "theirs")]);
+    assert_eq!(request_id(&given, peer(true), 0, 0), "theirs");
+    let made = request_id(&given, peer(false), 0x0190_1234_5678, u128::MAX);
+    assert_eq!(made, "01901234-5678-7fff-bfff-ffffffffffff");
+    assert_eq!(
+        request_id(&HeaderMap::new(), peer(true), 1, 0),
+        "00000000-0001-7000-8000-000000000000"
+    );
+}
+
+// [PROXY-5]
+#[test]
+fn a_response_loses_its_hop_fields_and_its_length_but_a_head_response_keeps_the_length() {
+    let from = map(&[
+        ("connection", "close"),
+        ("content-length", "12"),
+        ("content-type", "text/plain"),
+    ]);
+    let mut relayed = from.clone();
+    returnable(&mut relayed, false);
+    assert_eq!(relayed, map(&[("content-type", "text/plain")]));
+    let mut bodiless = from;
+    returnable(&mut bodiless, true);
+    assert_eq!(
+        bodiless,
+        map(&[("content-length", "12"), ("content-type", "text/plain")])
+    );
+}
+
+// [PROXY-6]
+#[test]
+fn a_client_is_told_who_answered_only_as_far_as_configured() {
+    let by = By {
+        provider: "gpu".into(),
+        endpoint: "gpu-0".into(),
+        upstream_model: Some("llama".into()),
+    };
+    let told = |level| {
+        let mut headers = HeaderMap::new();
+        reveal(&mut headers, &by, 2, level);
+        headers
+    };
+    assert_eq!(told(Reveal::None), HeaderMap::new());
+    let provider = map(&[
+        ("x-lb-provider", "gpu"),
+        ("x-lb-attempts", "2"),
+        ("x-lb-model", "llama"),
+    ]);
+    assert_eq!(told(Reveal::Provider), provider);
+    assert_eq!(told(Reveal::Endpoint)["x-lb-endpoint"], "gpu-0");
+}

@@ -1,0 +1,34 @@
+//! What happens to a request, from the accepted connection to the last byte of the answer.
+//!
+//! ```text
+//! listen ─ connection ─ service ─ receive ─ admit ─ exchange ⟲ ─ relay
+//!                                  (body,    (key,   (attempt,    (bytes untouched,
+//!                                   model)   chain)   peek)        watched)
+//! ```
+//!
+//! Nothing of the request is kept once its response streams: one header would pin hyper's read buffer for as long as
+//! the stream lives. Cancellation is by drop: when the client goes, the connection's future is dropped, and with it
+//! the exchange or the relayed body, the upstream connection, and every guard.
+
+mod account;
+mod activity;
+mod auth;
+mod body;
+mod connection;
+mod error;
+mod exchange;
+mod headers;
+mod listen;
+mod models;
+mod peek;
+mod prepare;
+mod receive;
+mod relay;
+mod service;
+mod timer;
+mod watch;
+mod worker;
+
+pub use auth::ClientKeys;
+pub use listen::{Bound, bind, serve};
+pub use worker::{Drain, Live, Route, Shared, Worker};

@@ -1,0 +1,77 @@
+//! `GET /v1/models`: the names a client may send, from the table.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde::Serialize;
+
+use super::body::Body;
+use super::error::{Refusal, json};
+use crate::upstream::Table;
+
+#[derive(Serialize)]
+struct List<'a> {
+    object: &'static str,
+    data: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'static str,
+}
+
+impl<'a> Entry<'a> {
+    fn new(id: &'a str, started: u64) -> Self {
+        Self {
+            id,
+            object: "model",
+            created: started,
+            owned_by: "lb",
+        }
+    }
+}
+
+/// The whole list. `started` is the Unix second in which the table's process began: clients want a number.
+pub(super) fn list(table: &Table, started: u64) -> Response<Body> {
+    let data = table
+        .listed()
+        .iter()
+        .map(|listed| Entry::new(&listed.name, started))
+        .collect();
+    answer(&List { object: "list", data })
+}
+
+/// One model by its name, percent-decoded by the caller.
+pub(super) fn one(table: &Table, name: &str, started: u64) -> Result<Response<Body>, Refusal> {
+    let known = table.listed().iter().any(|listed| &*listed.name == name);
+    if known {
+        Ok(answer(&Entry::new(name, started)))
+    } else {
+        Err(not_found(table, name))
+    }
+}
+
+/// The refusal of a name nobody configured, with the nearest that somebody did.
+pub(super) fn not_found(table: &Table, name: &str) -> Refusal {
+    let near = |listed: &&crate::upstream::Listed| strsim::jaro_winkler(&listed.name, name) > 0.8;
+    let nearest = table
+        .listed()
+        .iter()
+        .filter(near)
+        .max_by(|a, b| strsim::jaro_winkler(&a.name, name).total_cmp(&strsim::jaro_winkler(&b.name, name)))
+        .map(|listed| listed.name.to_string());
+    Refusal::ModelNotFound {
+        model: name.chars().take(256).collect(),
+        nearest,
+    }
+}
+
+fn answer(value: &impl Serialize) -> Response<Body> {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => json(StatusCode::OK, Bytes::from(bytes)),
+        // Strings and numbers always serialise; should that ever change, the client learns of it.
+        Err(_) => Refusal::NotFound.response(0),
+    }
+}

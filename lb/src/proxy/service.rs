@@ -1,0 +1,173 @@
+//! The life of a request, on one screen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, Response, Uri};
+use hyper::body::Incoming;
+
+use super::account::Account;
+use super::body::Body;
+use super::error::Refusal;
+use super::exchange::exchange;
+use super::headers::{self, Peer};
+use super::models;
+use super::prepare::{Prepared, is_repeatable};
+use super::receive::{Received, percent_decoded, receive};
+use super::worker::{Live, Worker};
+use crate::config::Kind;
+use crate::upstream::{Chain, Sent};
+
+/// What a listener asks of its requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// A longer body is refused. Bytes.
+    pub(super) max_body_bytes: u64,
+    /// The longest silence within a body.
+    pub(super) body_timeout: Duration,
+}
+
+/// Answers one request. There is always an answer: what goes wrong is one as well.
+pub(super) async fn serve(
+    worker: Arc<Worker>,
+    rules: Rules,
+    peer: Peer,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let unix = Worker::unix_now();
+    let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
+    let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
+    let mut response = match route(&worker, rules, peer, &id, request).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            worker.shared.metrics.refused(refusal.code());
+            refusal.response(0)
+        }
+    };
+    headers::stamp(response.headers_mut(), id);
+    response
+}
+
+async fn route(
+    worker: &Arc<Worker>,
+    rules: Rules,
+    peer: Peer,
+    id: &http::HeaderValue,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
+    check_head(&request)?;
+    let path = request.uri().path();
+    if path != "/v1" && !path.starts_with("/v1/") {
+        return Err(Refusal::NotFound);
+    }
+    if !worker.shared.keys.admits(request.headers()) {
+        return Err(Refusal::InvalidKey);
+    }
+    let live = worker.shared.live.load_full();
+    if let Some(listing) = listing(worker, &live, request.method(), path) {
+        return listing;
+    }
+    forward(worker, &live, rules, peer, id, request).await
+}
+
+/// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
+fn listing(
+    worker: &Worker,
+    live: &Live,
+    method: &Method,
+    path: &str,
+) -> Option<Result<Response<Body>, Refusal>> {
+    let rest = path.strip_prefix("/v1/models")?;
+    if method != Method::GET {
+        return None;
+    }
+    let started = worker.shared.started;
+    match rest.strip_prefix('/') {
+        None if rest.is_empty() => Some(Ok(models::list(&live.table, started))),
+        Some(name) if !name.is_empty() => Some(models::one(&live.table, &percent_decoded(name), started)),
+        _ => None,
+    }
+}
+
+/// Reads the request, finds its chain, and makes attempts until one answers.
+async fn forward(
+    worker: &Arc<Worker>,
+    live: &Arc<Live>,
+    rules: Rules,
+    peer: Peer,
+    id: &http::HeaderValue,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
+    let (parts, body) = request.into_parts();
+    let head = (&parts.uri, &parts.headers);
+    let Received {
+        bytes,
+        envelope,
+        model,
+    } = receive(head, body, rules).await?;
+    let chain = live
+        .table
+        .find(&model)
+        .ok_or_else(|| models::not_found(&live.table, &model))?;
+    let chain = chain.for_path(parts.uri.path());
+    check_kind(&chain, &parts.uri)?;
+    let sent = Sent {
+        streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
+        exempt: parts.headers.contains_key(&worker.shared.server.exempt_header),
+        repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
+    };
+    let identity = chain.links.iter().any(|link| link.model.is_strict());
+    let fields = headers::forwardable(
+        &parts.headers,
+        peer,
+        id,
+        identity,
+        &worker.shared.server.exempt_header,
+    );
+    let bodiless = parts.method == Method::HEAD;
+    let prepared = Prepared::new(parts.method, &parts.uri, fields, bytes, envelope);
+    // Nothing of the request outlives this line: its fields are views of hyper's read buffer.
+    drop((parts.uri, parts.headers));
+    let account = Account::open(Arc::clone(&chain));
+    let mut answer = exchange(worker, live, &chain, sent, prepared, account).await;
+    let fields = answer.response.headers_mut();
+    headers::returnable(fields, bodiless);
+    if let Some(by) = &answer.by {
+        headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
+    }
+    Ok(answer.response)
+}
+
+/// What hyper lets through and lb does not.
+fn check_head(request: &Request<Incoming>) -> Result<(), Refusal> {
+    if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+        return Err(Refusal::BadRequest("this method is not served here"));
+    }
+    let mut hosts = request.headers().get_all(http::header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(_), None) => Ok(()),
+        (None, _) if request.version() < http::Version::HTTP_11 || request.uri().authority().is_some() => {
+            Ok(())
+        }
+        (None, _) => Err(Refusal::BadRequest("the host header is missing")),
+        (Some(_), Some(_)) => Err(Refusal::BadRequest("there is more than one host header")),
+    }
+}
+
+/// Vectors of different models do not compare, so a chain that could switch between them gives none.
+fn check_kind(chain: &Chain, uri: &Uri) -> Result<(), Refusal> {
+    if uri.path() != "/v1/embeddings" {
+        return Ok(());
+    }
+    let declared = chain
+        .links
+        .iter()
+        .all(|link| matches!(link.model.config.kind, Kind::Embedding { .. }));
+    let mut names = chain.links.iter().map(|link| &link.upstream_model);
+    let first = names.next();
+    if declared || names.all(|name| Some(name) == first) {
+        Ok(())
+    } else {
+        Err(Refusal::WrongModelKind)
+    }
+}

@@ -1,0 +1,39 @@
+//! Deadlines that are judged fairly.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::time::{Instant, timeout_at};
+
+/// What `future` gives, or `None` once the deadline has passed.
+///
+/// A deadline is judged only after one more look at what has arrived: a stall of our own process makes the timer and
+/// the socket ready together, and bytes that were there in time must count. [PROXY-13]
+pub(super) async fn until<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    let Some(deadline) = deadline else {
+        return Some(future.await);
+    };
+    let mut future = pin!(future);
+    if let Ok(output) = timeout_at(deadline, future.as_mut()).await {
+        return Some(output);
+    }
+    // Lets the runtime look at its sockets.
+    tokio::task::yield_now().await;
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Pending => Poll::Ready(None),
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+    })
+    .await
+}
+
+/// The earlier of two deadlines, either of which may be off.
+pub(super) fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! One try of one target: what it holds, and what its ending means.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::chain::{Chain, Link};
+use super::hold::Hold;
+use super::provider::Claim;
+use super::run::{Run, Sent};
+use super::ticket::Ticket;
+use crate::metrics::AttemptOutcome;
+use crate::policy::draw::Draw;
+use crate::policy::health::Verdict;
+use crate::policy::outcome::{self, Ended, Next, Rules};
+use crate::policy::time::Instant;
+
+/// An attempt that was claimed and has not ended. Dropping it says nothing about anyone: the client went away.
+#[derive(Debug)]
+pub struct Attempt {
+    hold: Hold,
+    sent: Sent,
+    last: bool,
+}
+
+/// A committed attempt whose body is still on its way. Dropping it is neutral, like a client's leaving.
+#[derive(Debug)]
+pub struct Tail {
+    hold: Hold,
+}
+
+/// What an ended attempt leads to.
+#[derive(Debug)]
+pub enum Settled {
+    /// The response is the client's from now on.
+    Committed(Tail),
+    /// The same endpoint again on a fresh connection.
+    Again(Attempt),
+    /// The next target.
+    Failover,
+    /// This response is the answer, as it is.
+    PassOn(Tail),
+    /// There is no response to pass on.
+    Fail,
+}
+
+impl Attempt {
+    pub(super) fn new(
+        (chain, link): (&Arc<Chain>, usize),
+        claim: Claim,
+        sent: Sent,
+        last: bool,
+        ticket: Option<Ticket>,
+        now: Instant,
+    ) -> Self {
+        let hold = Hold::take((chain, link), claim, ticket, now);
+        Self { hold, sent, last }
+    }
+
+    /// The target, with its timers.
+    pub fn link(&self) -> &Link {
+        self.hold.link()
+    }
+
+    /// The endpoint and provider taken.
+    pub fn claim(&self) -> &Claim {
+        &self.hold.claim
+    }
+
+    /// When it was committed to its endpoint.
+    pub fn started(&self) -> Instant {
+        self.hold.started
+    }
+
+    /// Whether the request asked for a stream.
+    pub fn is_streaming(&self) -> bool {
+        self.sent.streaming
+    }
+
+    /// Since its start, when a first token is too late to wait for: only where another attempt is possible.
+    pub fn first_token_deadline(&self) -> Option<Instant> {
+        let armed = self.sent.streaming && !self.sent.exempt && !self.last;
+        self.link()
+            .timers
+            .first_token
+            .filter(|_| armed)
+            .map(|limit| self.hold.started + limit)
+    }
+
+    /// When its response head must be there.
+    pub fn read_deadline(&self) -> Option<Instant> {
+        self.link().timers.read.map(|limit| self.hold.started + limit)
+    }
+
+    /// The first data frame came, which settles the share's outcome whatever follows. Returns the time it took.
+    pub fn first_data(&mut self, now: Instant) -> Duration {
+        self.hold.first_data(now);
+        now.since(self.hold.started)
+    }
+
+    /// Reports how it ended: health, share and counters learn what the table says it means to them.
+    pub fn settle(mut self, run: &mut Run, now: Instant, ended: &Ended, jitter: Draw) -> Settled {
+        let hold = &mut self.hold;
+        let provider = hold.claim.provider();
+        let judgement = outcome::judge(
+            ended,
+            &Rules {
+                on_status: &hold.chain.on_status,
+                realtime_on_status: (!self.sent.exempt).then_some(&hold.chain.realtime_on_status),
+                last: self.last,
+                replayable: true,
+                repeatable: self.sent.repeatable,
+                steered: hold.ticket.as_ref().and_then(Ticket::params),
+                another_endpoint_in: provider.another_is_in(&hold.claim.endpoint, now),
+                server_error_before: run.server_error_before,
+                count_backpressure: provider.config.count_backpressure,
+            },
+        );
+        run.server_error_before |= ended.is_server_error();
+        let seen = observed(ended);
+        let elapsed = now.since(hold.started);
+        hold.link().metrics.attempts(seen).inc();
+        if judgement.next == Next::RetryFresh {
+            // Nothing was learned about anyone, and the permit is still needed.
+            return Settled::Again(self);
+        }
+        hold.measure(ended);
+        if let Some(outcome) = judgement.share {
+            hold.close_ticket(now, outcome, status_of(ended));
+        }
+        hold.report(now, judgement.health, jitter);
+        match judgement.next {
+            Next::Commit => Settled::Committed(Tail { hold: self.hold }),
+            Next::PassOn => Settled::PassOn(Tail { hold: self.hold }),
+            Next::Failover => {
+                run.ended(self.hold.link, seen, elapsed);
+                Settled::Failover
+            }
+            Next::Fail | Next::RetryFresh => Settled::Fail,
+        }
+    }
+}
+
+impl Tail {
+    /// The target that answered.
+    pub fn link(&self) -> &Link {
+        self.hold.link()
+    }
+
+    /// The endpoint that answered.
+    pub fn claim(&self) -> &Claim {
+        &self.hold.claim
+    }
+
+    /// Whether the controller still waits for this attempt's first frame.
+    pub fn is_awaited(&self) -> bool {
+        self.hold.ticket.is_some()
+    }
+
+    /// Nothing that still comes can be a first frame: the controller learns *unknown* now, not at the end.
+    pub fn forget(&mut self) {
+        self.hold.ticket = None;
+    }
+
+    /// The first data frame came after the commit.
+    pub fn first_data(&mut self, now: Instant) {
+        self.hold.first_data(now);
+    }
+
+    /// The body ended as its framing promised.
+    pub fn clean_end(self) {
+        if let Some(permit) = self.hold.claim.permit {
+            self.hold.claim.endpoint.report_clean_end(permit);
+        }
+    }
+
+    /// A clean end of a stream that had neither a finish event nor `[DONE]`.
+    pub fn incomplete(&self) {
+        self.link().model.metrics.incomplete.inc();
+        tracing::warn!(
+            model = %self.hold.chain.name, provider = %self.claim().provider().name,
+            endpoint = %self.claim().endpoint.name, "stream ended without a finish event"
+        );
+    }
+
+    /// The stream failed after the commit: its connection broke or stalled, or it carried an error event.
+    pub fn failed(&mut self, now: Instant, ended: &Ended, jitter: Draw) {
+        let hold = &mut self.hold;
+        let judgement = outcome::judge(ended, &hold.rules_after_commit());
+        if let Some(outcome) = judgement.share {
+            hold.close_ticket(now, outcome, status_of(ended));
+        }
+        if judgement.health != Verdict::Failure {
+            return;
+        }
+        hold.link().metrics.midstream.inc();
+        tracing::warn!(
+            model = %hold.chain.name, provider = %hold.claim.provider().name,
+            endpoint = %hold.claim.endpoint.name, "stream failed after it was committed"
+        );
+        let Some(permit) = hold.claim.permit else { return };
+        let ejection = hold.ejection(now, jitter);
+        if let Some(transition) = hold.claim.endpoint.report_late_failure(now, permit, ejection) {
+            hold.announce(&transition);
+        }
+    }
+}
+
+fn status_of(ended: &Ended) -> Option<u16> {
+    match ended {
+        Ended::Embedded { code } | Ended::LateError { code } | Ended::Status { code } => Some(*code),
+        _ => None,
+    }
+}
+
+fn observed(ended: &Ended) -> AttemptOutcome {
+    match ended {
+        Ended::BadResponse => AttemptOutcome::Protocol,
+        Ended::ClientGone | Ended::Drained | Ended::NotSent => AttemptOutcome::Cancelled,
+        // The last two come after the commit, which has counted the attempt already.
+        Ended::Committed { .. } | Ended::Broken | Ended::LateError { .. } => AttemptOutcome::Ok,
+        Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => AttemptOutcome::Connect,
+        Ended::Embedded { .. } => AttemptOutcome::Embedded,
+        Ended::Empty => AttemptOutcome::Empty,
+        Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
+        Ended::ReadTimeout | Ended::TotalDeadline => AttemptOutcome::Timeout,
+        Ended::StaleConnection => AttemptOutcome::Stale,
+        Ended::Status { .. } => AttemptOutcome::Status,
+        Ended::Unanswered => AttemptOutcome::Unanswered,
+    }
+}

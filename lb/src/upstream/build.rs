@@ -1,0 +1,120 @@
+//! From a configuration to a table.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+
+use super::chain::Chain;
+use super::chains::{Built, preset_chain};
+use super::endpoint::{CAUSES, Endpoint, cause_name};
+use super::provider::Provider;
+use super::table::{Exact, Listed, Table};
+use crate::config::{AuthHeader, Config, Pattern};
+use crate::metrics::Metrics;
+use crate::policy::draw::Draw;
+use crate::policy::time::Instant;
+
+/// What a table is built with besides its configuration.
+pub struct Context<'a> {
+    /// Where series are resolved.
+    pub metrics: &'a Metrics,
+    /// The key of each provider, in the configuration's order; `None` sends none.
+    pub keys: &'a [Option<HeaderValue>],
+    /// The present instant.
+    pub now: Instant,
+    /// Draws the origin of each controller's sequence.
+    pub draw: &'a mut dyn FnMut() -> Draw,
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// Builds a table in which nothing has been learned yet.
+    pub fn build(config: &Config, context: &mut Context<'_>) -> Self {
+        let providers = providers(config, context);
+        let models: Vec<Built> = config
+            .models
+            .iter()
+            .map(|model| Built::new(model, config, context))
+            .collect();
+        let mut table = Self {
+            exact: Exact::default(),
+            families: Vec::new(),
+            any: None,
+            providers,
+            pools: models.iter().flat_map(Built::pools).collect(),
+            chains: Vec::new(),
+            listed: Vec::new(),
+        };
+        for (model, built) in config.models.iter().zip(&models) {
+            let chain = Arc::new(built.chain(model, config, &table.providers, context));
+            table.insert(model.pattern(), chain);
+        }
+        for preset in &config.presets {
+            let chain = Arc::new(preset_chain(preset, &models, config, &table.providers, context));
+            table.insert(Pattern::Exact(&preset.name), chain);
+        }
+        table
+            .families
+            .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        table
+    }
+
+    fn insert(&mut self, pattern: Pattern<'_>, chain: Arc<Chain>) {
+        self.chains.push(Arc::clone(&chain));
+        match pattern {
+            Pattern::Any => self.any = Some(chain),
+            Pattern::Exact(name) => {
+                self.listed.push(Listed { name: name.into() });
+                self.exact.insert(name.into(), chain);
+            }
+            Pattern::Family(prefix) => self.families.push((prefix.into(), chain)),
+        }
+    }
+}
+
+fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
+    let causes = CAUSES.map(cause_name);
+    let mut id = 0;
+    let mut built = Vec::with_capacity(config.providers.len());
+    for (index, provider) in config.providers.iter().enumerate() {
+        let name = provider.name.as_str();
+        let endpoints = provider.endpoints.iter().map(|endpoint| {
+            id += 1;
+            let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
+            Arc::new(Endpoint::new(id - 1, endpoint, provider.health.as_ref(), metrics))
+        });
+        built.push(Arc::new(Provider {
+            name: name.into(),
+            endpoints: endpoints.collect(),
+            credentials: context.keys[index]
+                .clone()
+                .map(|key| (header_of(provider.auth_header), key)),
+            passthrough_auth: provider.passthrough_auth,
+            headers: provider.headers.clone(),
+            connect_timeout: provider.timeouts.connect,
+            config: Arc::new(provider.clone()),
+            concurrency: provider.concurrency,
+            in_flight: AtomicU32::new(0),
+            fail_open: provider.fail_open,
+            metrics: context.metrics.provider(name),
+        }));
+    }
+    built
+}
+
+fn header_of(header: AuthHeader) -> HeaderName {
+    match header {
+        AuthHeader::ApiKey => HeaderName::from_static("api-key"),
+        AuthHeader::Authorization => AUTHORIZATION,
+        AuthHeader::XApiKey => HeaderName::from_static("x-api-key"),
+    }
+}

@@ -1,0 +1,103 @@
+//! What a name in `model` leads to: targets in the order in which they are tried.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::pool::Pool;
+use super::provider::Provider;
+use crate::config;
+use crate::metrics::{LinkMetrics, ModelMetrics, Role};
+use crate::policy::cascade::{self, Standing};
+use crate::policy::outcome::StatusSet;
+use crate::policy::select::Candidate;
+use crate::policy::time::Instant;
+
+/// A model's or a preset's cascade. A preset's is its model's targets followed by those of its fallbacks' models.
+#[derive(Debug)]
+pub struct Chain {
+    /// The name clients send.
+    pub name: Box<str>,
+    /// All targets, pool after pool.
+    pub links: Vec<Link>,
+    /// The pools' sizes and strategies, as the cascade wants them.
+    pub(super) pools: Arc<[cascade::Pool]>,
+    pub(super) on_status: StatusSet,
+    pub(super) realtime_on_status: StatusSet,
+    pub(super) max_attempts: u32,
+    /// Longest time from the first attempt's start to the commit.
+    pub total_deadline: Option<Duration>,
+    /// Counts of requests by this name.
+    pub metrics: ModelMetrics,
+    /// Continuation pools by the exact paths that use them.
+    pub(super) named: Vec<(Vec<Box<str>>, Arc<Self>)>,
+}
+
+/// A target in its place: with the timers and the model under which it is tried here.
+#[derive(Debug)]
+pub struct Link {
+    /// The service.
+    pub provider: Arc<Provider>,
+    /// The name the provider knows the model by; `None` sends the client's own.
+    pub upstream_model: Option<Box<str>>,
+    /// Its place in its pool.
+    pub role: Role,
+    /// The pool it belongs to.
+    pub pool: Arc<Pool>,
+    /// The model whose target it is.
+    pub model: Arc<Model>,
+    /// The timers of an attempt on it.
+    pub timers: Timers,
+    pub(super) weight: u32,
+    pub(super) in_flight: Arc<AtomicU32>,
+    pub(super) metrics: LinkMetrics,
+}
+
+/// What holds for all streams of a model.
+#[derive(Debug)]
+pub struct Model {
+    /// Its configuration.
+    pub config: config::Model,
+    pub(super) metrics: ModelMetrics,
+}
+
+impl Model {
+    /// Whether response heads are withheld until the first decisive event.
+    pub fn is_strict(&self) -> bool {
+        self.config.stream_mode == config::StreamMode::Strict
+    }
+}
+
+/// The timers of one attempt; `None` is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timers {
+    /// Attempt start to response head.
+    pub read: Option<Duration>,
+    /// Attempt start to the first decisive event of a stream.
+    pub first_token: Option<Duration>,
+    /// Silence after the commit.
+    pub idle: Option<Duration>,
+}
+
+impl Chain {
+    /// The chain that a request for `path` uses: a continuation pool that names exactly this path, else this one.
+    #[must_use]
+    pub fn for_path(self: &Arc<Self>, path: &str) -> Arc<Self> {
+        let named = self
+            .named
+            .iter()
+            .find(|(paths, _)| paths.iter().any(|known| &**known == path));
+        Arc::clone(named.map_or(self, |(_, chain)| chain))
+    }
+}
+
+impl Link {
+    /// How it stands now.
+    pub(super) fn standing(&self, now: Instant) -> Standing {
+        let load = Candidate {
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+            weight: self.weight,
+        };
+        self.provider.standing(now, load)
+    }
+}

@@ -1,0 +1,234 @@
+//! From the models and presets of a configuration to chains of targets.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use super::build::Context;
+use super::chain::{Chain, Link, Model, Timers};
+use super::pool::{Controller, Pool};
+use super::provider::Provider;
+use crate::config::{self, Config, Strategy};
+use crate::metrics::Role;
+use crate::policy::aimd::Share;
+use crate::policy::cascade;
+use crate::policy::outcome::StatusSet;
+
+/// A model with its pools, shared by every chain that reaches it.
+pub(super) struct Built {
+    model: Arc<Model>,
+    default: BuiltPool,
+    named: Vec<BuiltPool>,
+}
+
+/// A pool and its enabled targets, each with the load counter that all chains share.
+struct BuiltPool {
+    pool: Arc<Pool>,
+    targets: Vec<(config::Target, Arc<AtomicU32>)>,
+    /// Whether the first enabled target is the first one defined: only then is it the preferred.
+    has_preferred: bool,
+}
+
+impl BuiltPool {
+    fn new(name: &str, model: &config::Model, targets: &[config::Target], config: &Config) -> Self {
+        let enabled = |target: &&config::Target| target.enabled && config.providers[target.provider].enabled;
+        let live: Vec<_> = targets
+            .iter()
+            .filter(enabled)
+            .map(|target| (target.clone(), Arc::new(AtomicU32::new(0))))
+            .collect();
+        let pool = Pool {
+            model: model.name.as_str().into(),
+            name: name.into(),
+            controller: None,
+        };
+        Self {
+            pool: Arc::new(pool),
+            has_preferred: targets.first().is_some_and(|first| enabled(&first)),
+            targets: live,
+        }
+    }
+
+    /// Gives the pool a controller where it may have one: priority order, a preferred target and an alternate.
+    fn steer(mut self, model: &config::Model, context: &mut Context<'_>) -> Self {
+        let may = model.strategy == Strategy::Priority && self.has_preferred && self.targets.len() >= 2;
+        let Some(params) = model.fallback.aimd.as_ref().filter(|_| may) else {
+            return self;
+        };
+        let metrics =
+            context
+                .metrics
+                .pool(&model.name, &self.pool.name, &params.settings().overload_statuses);
+        let share = Share::new(params.clone(), (context.draw)());
+        let controller = Some(Controller::new(share, metrics, context.now));
+        self.pool = Arc::new(Pool {
+            model: self.pool.model.clone(),
+            name: self.pool.name.clone(),
+            controller,
+        });
+        self
+    }
+}
+
+impl Built {
+    pub(super) fn new(model: &config::Model, config: &Config, context: &mut Context<'_>) -> Self {
+        let named =
+            |pool: &config::NamedPool| BuiltPool::new(pool.name.as_str(), model, &pool.targets, config);
+        let metrics = context.metrics.model(&model.name);
+        Self {
+            model: Arc::new(Model {
+                config: model.clone(),
+                metrics,
+            }),
+            default: BuiltPool::new("default", model, &model.targets, config).steer(model, context),
+            named: model.pools.iter().map(named).collect(),
+        }
+    }
+
+    pub(super) fn pools(&self) -> Vec<Arc<Pool>> {
+        std::iter::once(&self.default)
+            .chain(&self.named)
+            .map(|built| Arc::clone(&built.pool))
+            .collect()
+    }
+
+    /// The chain that the model's own name leads to, with its continuation pools.
+    pub(super) fn chain(
+        &self,
+        model: &config::Model,
+        config: &Config,
+        providers: &[Arc<Provider>],
+        context: &Context<'_>,
+    ) -> Chain {
+        let part = Part {
+            built: self,
+            read: model.read,
+            first_token: model.fallback.first_token_timeout,
+            idle: model.stream_idle_timeout,
+        };
+        let mut chain = assemble(&model.name, &[(&part, &self.default)], providers, context);
+        chain.total_deadline = config.failover.total_deadline;
+        chain.take_rules(model);
+        for (pool, built) in model.pools.iter().zip(&self.named) {
+            let mut named = assemble(&model.name, &[(&part, built)], providers, context);
+            named.total_deadline = config.failover.total_deadline;
+            named.take_rules(model);
+            chain.named.push((
+                pool.paths.iter().map(|path| path.as_str().into()).collect(),
+                Arc::new(named),
+            ));
+        }
+        chain
+    }
+
+    fn strategy(&self) -> cascade::Strategy {
+        match self.model.config.strategy {
+            Strategy::Priority => cascade::Strategy::Priority,
+            Strategy::Weighted => cascade::Strategy::Weighted,
+        }
+    }
+}
+
+impl Chain {
+    fn take_rules(&mut self, model: &config::Model) {
+        self.on_status = model.fallback.on_status;
+        self.realtime_on_status = model.fallback.realtime_on_status;
+        self.max_attempts = attempts(&model.fallback, self.links.len());
+    }
+}
+
+/// Visits to targets that one request may make.
+fn attempts(fallback: &config::Fallback, targets: usize) -> u32 {
+    let all = u32::try_from(targets).unwrap_or(u32::MAX);
+    if fallback.enabled {
+        fallback.max_attempts.unwrap_or(all)
+    } else {
+        1
+    }
+}
+
+/// A model's targets under the timers of the model or preset that names them.
+struct Part<'a> {
+    built: &'a Built,
+    read: config::Read,
+    first_token: Option<std::time::Duration>,
+    idle: Option<std::time::Duration>,
+}
+
+pub(super) fn preset_chain(
+    preset: &config::Preset,
+    models: &[Built],
+    config: &Config,
+    providers: &[Arc<Provider>],
+    context: &Context<'_>,
+) -> Chain {
+    let members = std::iter::once(preset).chain(preset.fallbacks.iter().map(|place| &config.presets[*place]));
+    let parts: Vec<Part<'_>> = members
+        .map(|member| Part {
+            built: &models[member.model],
+            read: member.read,
+            first_token: member.first_token_timeout,
+            idle: member.stream_idle_timeout,
+        })
+        .collect();
+    let pools: Vec<_> = parts.iter().map(|part| (part, &part.built.default)).collect();
+    let mut chain = assemble(&preset.name, &pools, providers, context);
+    let first = &config.models[preset.model].fallback;
+    chain.total_deadline = config.failover.total_deadline;
+    chain.on_status = preset.on_status;
+    chain.realtime_on_status = first.realtime_on_status;
+    chain.max_attempts = attempts(first, chain.links.len());
+    chain
+}
+
+fn assemble(
+    name: &str,
+    pools: &[(&Part<'_>, &BuiltPool)],
+    providers: &[Arc<Provider>],
+    context: &Context<'_>,
+) -> Chain {
+    let mut links = Vec::new();
+    let mut sizes = Vec::with_capacity(pools.len());
+    for (part, built) in pools {
+        sizes.push(cascade::Pool {
+            targets: built.targets.len(),
+            strategy: part.built.strategy(),
+        });
+        for (place, (target, in_flight)) in built.targets.iter().enumerate() {
+            let provider = &providers[target.provider];
+            let role = if place == 0 && built.has_preferred {
+                Role::Preferred
+            } else {
+                Role::Alternate
+            };
+            let model = &part.built.model;
+            links.push(Link {
+                provider: Arc::clone(provider),
+                upstream_model: target.upstream_model.as_deref().map(Into::into),
+                role,
+                pool: Arc::clone(&built.pool),
+                model: Arc::clone(model),
+                timers: Timers {
+                    read: part.read.at(provider.config.timeouts.read),
+                    first_token: part.first_token,
+                    idle: part.idle,
+                },
+                weight: target.weight,
+                in_flight: Arc::clone(in_flight),
+                metrics: context
+                    .metrics
+                    .link(&model.config.name, &built.pool.name, &provider.name, role),
+            });
+        }
+    }
+    Chain {
+        name: name.into(),
+        links,
+        pools: sizes.into(),
+        on_status: StatusSet::default(),
+        realtime_on_status: StatusSet::default(),
+        max_attempts: 1,
+        total_deadline: None,
+        metrics: context.metrics.model(name),
+        named: Vec::new(),
+    }
+}

@@ -1,0 +1,157 @@
+//! One address of a provider, with the health that was learned about it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::config;
+use crate::metrics::EndpointMetrics;
+use crate::policy::health::{Cause, Ejection, Health, Params, Permit, Standing, State, Transition, Verdict};
+use crate::policy::time::Instant;
+
+/// An endpoint: where to connect, and whether one should.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// Its place among all endpoints of the table: workers key their connections by it.
+    pub id: usize,
+    /// Its name in metrics, logs and headers.
+    pub name: Box<str>,
+    /// Where it is.
+    pub url: config::Url,
+    pub(super) weight: u32,
+    pub(super) in_flight: AtomicU32,
+    health: Option<Mutex<Health>>,
+    pub(super) metrics: EndpointMetrics,
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        id: usize,
+        config: &config::Endpoint,
+        health: Option<&Params>,
+        metrics: EndpointMetrics,
+    ) -> Self {
+        metrics.healthy.set(1);
+        Self {
+            id,
+            name: config.name.as_str().into(),
+            url: config.url.clone(),
+            weight: config.weight,
+            in_flight: AtomicU32::new(0),
+            health: health.map(|params| Mutex::new(Health::new(params.clone()))),
+            metrics,
+        }
+    }
+
+    /// Where its health stands; an endpoint whose health is off is always in.
+    pub fn standing(&self, now: Instant) -> Standing {
+        self.health()
+            .map_or(Standing::Healthy, |health| health.standing(now))
+    }
+
+    /// Whether a new attempt may be sent to it now.
+    pub(super) fn is_in(&self, now: Instant) -> bool {
+        self.weight > 0 && matches!(self.standing(now), Standing::Healthy | Standing::HalfOpen)
+    }
+
+    /// Asks health for a permit; `Err` when the last half-open slot was taken meanwhile or the endpoint was ejected.
+    pub(super) fn acquire(&self, now: Instant) -> Result<Option<Permit>, Unavailable> {
+        match self.health() {
+            None => Ok(None),
+            Some(mut health) => health.acquire(now).map(Some).ok_or(Unavailable),
+        }
+    }
+
+    /// A permit for an attempt that is sent although the endpoint is out.
+    pub(super) fn acquire_fail_open(&self) -> Option<Permit> {
+        self.health().map(|health| health.fail_open())
+    }
+
+    /// Reports how an attempt under `permit` ended.
+    pub(super) fn report(
+        &self,
+        now: Instant,
+        permit: Permit,
+        verdict: Verdict,
+        ejection: Ejection,
+    ) -> Option<Transition> {
+        self.health()?.release(now, permit, verdict, ejection)
+    }
+
+    /// Reports that the body of a committed attempt ended as it should.
+    pub(super) fn report_clean_end(&self, permit: Permit) {
+        if let Some(mut health) = self.health() {
+            health.clean_end(permit);
+        }
+    }
+
+    /// Reports that a committed attempt failed after all.
+    pub(super) fn report_late_failure(
+        &self,
+        now: Instant,
+        permit: Permit,
+        ejection: Ejection,
+    ) -> Option<Transition> {
+        self.health()?.late_failure(now, permit, ejection)
+    }
+
+    /// Attempts in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn health(&self) -> Option<MutexGuard<'_, Health>> {
+        // A panic in the machine would have been a bug in one request; its state is still the best there is.
+        self.health
+            .as_ref()
+            .map(|health| health.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets the state gauges to what `standing` says now.
+    pub(super) fn publish(&self, now: Instant) {
+        let (healthy, ejected, half_open) = match self.standing(now) {
+            Standing::Healthy => (1, 0, 0),
+            Standing::Ejected { .. } => (0, 1, 0),
+            Standing::HalfOpen | Standing::Probing => (0, 0, 1),
+        };
+        self.metrics.healthy.set(healthy);
+        self.metrics.ejected.set(ejected);
+        self.metrics.half_open.set(half_open);
+    }
+}
+
+/// The endpoint may not be attempted now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unavailable;
+
+/// Counts and logs a change of an endpoint's state.
+pub(super) fn announce(provider: &super::Provider, endpoint: &Endpoint, transition: &Transition) {
+    let cause = transition.cause.map_or("recovered", cause_name);
+    if matches!(transition.to, State::Ejected) {
+        endpoint.metrics.ejected_for(cause);
+    }
+    tracing::info!(
+        provider = %provider.name, endpoint = %endpoint.name, from = state_name(transition.from),
+        to = state_name(transition.to), cause, "endpoint health changed"
+    );
+}
+
+/// A state's name in logs, series and answers.
+pub(super) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Ejected => "ejected",
+        State::HalfOpen => "half_open",
+        State::Healthy => "healthy",
+    }
+}
+
+/// A cause's name in logs, series and answers.
+pub(super) fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Consecutive => "consecutive_failures",
+        Cause::HalfOpenFailure => "half_open_failure",
+        Cause::Ratio => "failure_ratio",
+    }
+}
+
+/// All causes an ejection can have, for the series.
+pub(super) const CAUSES: [Cause; 3] = [Cause::Consecutive, Cause::HalfOpenFailure, Cause::Ratio];

@@ -1,0 +1,128 @@
+//! What an attempt holds of its provider, its endpoint and its pool until its body has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::chain::{Chain, Link};
+use super::endpoint;
+use super::provider::Claim;
+use super::ticket::Ticket;
+use crate::metrics::AttemptOutcome;
+use crate::policy::aimd::Outcome;
+use crate::policy::draw::Draw;
+use crate::policy::health::{Ejection, Transition, Verdict};
+use crate::policy::outcome::{Ended, Rules};
+use crate::policy::time::Instant;
+
+/// What an attempt holds until its body has ended.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) chain: Arc<Chain>,
+    pub(super) link: usize,
+    pub(super) claim: Claim,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) started: Instant,
+    pub(super) reported: bool,
+}
+
+impl Hold {
+    /// Takes the target's place in flight beside what `claim` holds.
+    pub(super) fn take(
+        (chain, link): (&Arc<Chain>, usize),
+        claim: Claim,
+        ticket: Option<Ticket>,
+        now: Instant,
+    ) -> Self {
+        let hold = Self {
+            chain: Arc::clone(chain),
+            link,
+            claim,
+            ticket,
+            started: now,
+            reported: false,
+        };
+        hold.link().in_flight.fetch_add(1, Ordering::Relaxed);
+        hold.link().model.metrics.inflight.inc();
+        hold
+    }
+
+    pub(super) fn link(&self) -> &Link {
+        &self.chain.links[self.link]
+    }
+
+    pub(super) fn first_data(&mut self, now: Instant) {
+        let elapsed = now.since(self.started);
+        if let Some(outcome) = self
+            .ticket
+            .as_ref()
+            .and_then(Ticket::params)
+            .map(|params| params.on_first_data(elapsed))
+        {
+            self.close_ticket(now, outcome, None);
+        }
+    }
+
+    pub(super) fn ejection(&self, now: Instant, jitter: Draw) -> Ejection {
+        Ejection {
+            allowed: self.claim.provider().has_ejection_room(&self.claim.endpoint, now),
+            jitter,
+        }
+    }
+
+    pub(super) fn rules_after_commit(&self) -> Rules<'_> {
+        Rules {
+            on_status: &self.chain.on_status,
+            realtime_on_status: None,
+            last: true,
+            replayable: false,
+            repeatable: false,
+            steered: self.ticket.as_ref().and_then(Ticket::params),
+            another_endpoint_in: false,
+            server_error_before: false,
+            count_backpressure: self.claim.provider().config.count_backpressure,
+        }
+    }
+
+    pub(super) fn close_ticket(&mut self, now: Instant, outcome: Outcome, overload: Option<u16>) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.close(now, outcome, overload);
+        }
+    }
+
+    pub(super) fn measure(&self, ended: &Ended) {
+        match ended {
+            Ended::Committed {
+                first_data: Some(after),
+            } => {
+                self.link().metrics.first_token.observe(after.as_secs_f64());
+            }
+            Ended::FirstTokenTimeout { .. } => self.link().metrics.first_token_timeouts.inc(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn report(&mut self, now: Instant, verdict: Verdict, jitter: Draw) {
+        self.reported = true;
+        let Some(permit) = self.claim.permit else { return };
+        let ejection = self.ejection(now, jitter);
+        if let Some(transition) = self.claim.endpoint.report(now, permit, verdict, ejection) {
+            self.announce(&transition);
+        }
+    }
+
+    pub(super) fn announce(&self, transition: &Transition) {
+        endpoint::announce(self.claim.provider(), &self.claim.endpoint, transition);
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.link().in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.link().model.metrics.inflight.dec();
+        if !self.reported {
+            self.link().metrics.attempts(AttemptOutcome::Cancelled).inc();
+            // Neutral frees a half-open slot and judges nothing, so neither the time nor the jitter matters.
+            self.report(self.started, Verdict::Neutral, Draw::new(0.0));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What is live and what has been learned: models, pools, targets, providers, endpoints.
+//!
+//! One [`Table`] is the whole routing state of an instant, immutable but for the small machines inside it (a share a
+//! pool, a health an endpoint, counters of slots). Each machine has a mutex of its own, held for constant work; no
+//! function holds two, and none is held over an await. What a request takes (a slot, a half-open permit, a place in a
+//! gauge) is a guard that gives it back when dropped, so that a request which vanishes at any await leaves nothing
+//! behind.
+//!
+//! Nothing here knows HTTP bodies or sockets: `proxy` does what a [`Step`] says and reports how it ended.
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the shell reads clocks and draws, not this layer"
+)]
+
+mod attempt;
+mod build;
+mod chain;
+mod chains;
+mod endpoint;
+mod hold;
+mod pool;
+mod provider;
+mod run;
+mod state;
+mod table;
+mod ticket;
+
+pub use attempt::{Attempt, Settled, Tail};
+pub use build::Context;
+pub use chain::{Chain, Link, Model, Timers};
+pub use endpoint::Endpoint;
+pub use pool::Pool;
+pub use provider::{Claim, Provider};
+pub use run::{Run, Sent, Step};
+pub use state::{EndpointState, ModelState, PoolState, ProviderState, State};
+pub use table::{Listed, Table};

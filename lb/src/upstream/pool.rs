@@ -1,0 +1,123 @@
+//! A model's targets in order, and the controller that steers where requests to them start.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::metrics::PoolMetrics;
+use crate::policy::aimd::{Change, Counted, Direction, Generation, Outcome, Params, Share, Snapshot, Start};
+use crate::policy::time::Instant;
+
+/// The controller of one priority pool, with its series.
+#[derive(Debug)]
+pub struct Pool {
+    /// The model it belongs to.
+    pub model: Box<str>,
+    /// `default`, or a named continuation pool's name.
+    pub name: Box<str>,
+    pub(super) controller: Option<Controller>,
+}
+
+#[derive(Debug)]
+pub(super) struct Controller {
+    share: Mutex<Share>,
+    params: Params,
+    metrics: PoolMetrics,
+}
+
+impl Controller {
+    pub(super) fn new(share: Share, metrics: PoolMetrics, now: Instant) -> Self {
+        let controller = Self {
+            params: share.params().clone(),
+            share: Mutex::new(share),
+            metrics,
+        };
+        controller.publish(now);
+        controller
+    }
+
+    pub(super) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Draws where an eligible request starts.
+    pub(super) fn begin(&self, pool: &Pool, now: Instant) -> Start {
+        let (start, change) = self.with(|share| share.begin(now));
+        if let Some(change) = change {
+            self.announce(pool, &change);
+        }
+        match start {
+            Start::Alternate => self.metrics.draws_alternate.inc(),
+            Start::Preferred => self.metrics.draws_preferred.inc(),
+        }
+        start
+    }
+
+    /// Opens the outcome of an attempt on the preferred target.
+    pub(super) fn attempt(&self) -> Generation {
+        self.metrics.in_flight.inc();
+        self.with(Share::attempt)
+    }
+
+    /// Closes it; `overload` is the status where that is what made it a breach.
+    pub(super) fn settle(
+        &self,
+        pool: &Pool,
+        now: Instant,
+        generation: Generation,
+        outcome: Outcome,
+        overload: Option<u16>,
+    ) {
+        let (counted, change) = self.with(|share| share.on_outcome(now, generation, outcome));
+        self.metrics.in_flight.dec();
+        match counted {
+            Counted::Breach => self.metrics.breach.inc(),
+            Counted::Healthy => self.metrics.healthy.inc(),
+            Counted::Stale => self.metrics.stale.inc(),
+            Counted::Unknown => self.metrics.unknown.inc(),
+        }
+        if let (Counted::Breach, Some(status)) = (counted, overload)
+            && let Some((_, counter)) = self.metrics.overload.iter().find(|(listed, _)| *listed == status)
+        {
+            counter.inc();
+        }
+        if let Some(change) = change {
+            self.announce(pool, &change);
+        }
+    }
+
+    /// Where the share stands, with steps that are due.
+    pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
+        self.with(|share| share.snapshot(now))
+    }
+
+    /// Sets the gauges to the present.
+    pub(super) fn publish(&self, now: Instant) {
+        let snapshot = self.snapshot(now);
+        self.metrics.share.set(snapshot.share);
+        self.metrics.active.set(i64::from(!snapshot.parked));
+        self.metrics
+            .window_samples
+            .set(i64::try_from(snapshot.window_samples).unwrap_or(i64::MAX));
+        self.metrics
+            .window_breach
+            .set(snapshot.window_breach_rate.unwrap_or(0.0));
+    }
+
+    fn announce(&self, pool: &Pool, change: &Change) {
+        let (counter, reason) = match change.direction {
+            Direction::Down => (&self.metrics.down, "breach rate over target"),
+            Direction::Idle => (&self.metrics.idle, "idle recovery"),
+            Direction::Up => (&self.metrics.up, "healthy for a dwell"),
+        };
+        counter.inc();
+        self.metrics.share.set(change.to);
+        tracing::info!(
+            model = %pool.model, pool = %pool.name, from = change.from, to = change.to, reason,
+            breach_rate = change.breach_rate, "share changed"
+        );
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Share) -> T) -> T {
+        // A panic in the machine would have been a bug in one request; its state is still the best there is.
+        f(&mut self.share.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

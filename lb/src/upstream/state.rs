@@ -1,0 +1,138 @@
+//! What is live, as plain values for people and programs to read.
+
+use serde::Serialize;
+
+use super::endpoint::state_name;
+use super::pool::Pool;
+use super::provider::Provider;
+use super::table::Table;
+use crate::policy::health::{self, Standing};
+use crate::policy::time::Instant;
+
+/// The table at an instant.
+#[derive(Clone, Debug, Serialize)]
+pub struct State {
+    /// Models in definition order.
+    pub models: Vec<ModelState>,
+    /// Providers in definition order.
+    pub providers: Vec<ProviderState>,
+}
+
+/// A model and its pools.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelState {
+    /// The name clients send.
+    pub name: String,
+    /// Its default pool and its continuation pools.
+    pub pools: Vec<PoolState>,
+}
+
+/// A pool and its controller.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolState {
+    /// `default` or the continuation pool's name.
+    pub name: String,
+    /// Whether a controller steers it; the members below are there only then.
+    pub active: bool,
+    /// Part of eligible requests that try the preferred target first.
+    pub share: Option<f64>,
+    /// Outcomes in the window.
+    pub window_samples: Option<usize>,
+    /// Part of them that are breaches.
+    pub breach_rate: Option<f64>,
+    /// Decreases so far.
+    pub generation: Option<u64>,
+    /// Open attempts on the preferred target.
+    pub in_flight: Option<u64>,
+    /// Whether it waits for its preferred target to come back.
+    pub parked: Option<bool>,
+}
+
+/// A provider and its endpoints.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProviderState {
+    /// Its name.
+    pub name: String,
+    /// Attempts in flight.
+    pub in_flight: u32,
+    /// Its endpoints in definition order.
+    pub endpoints: Vec<EndpointState>,
+}
+
+/// An endpoint's health.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndpointState {
+    /// Its name.
+    pub name: String,
+    /// `healthy`, `ejected` or `half_open`.
+    pub state: &'static str,
+    /// Milliseconds until it may be probed, while it is ejected.
+    pub ejected_for_ms: Option<u64>,
+    /// Attempts in flight.
+    pub in_flight: u32,
+}
+
+impl Table {
+    /// The present state, with what is due by time worked out but not applied.
+    pub fn state(&self, now: Instant) -> State {
+        let mut models: Vec<ModelState> = Vec::new();
+        for pool in &self.pools {
+            let state = pool_state(pool, now);
+            match models.last_mut().filter(|model| *model.name == *pool.model) {
+                Some(model) => model.pools.push(state),
+                None => models.push(ModelState {
+                    name: pool.model.to_string(),
+                    pools: vec![state],
+                }),
+            }
+        }
+        State {
+            models,
+            providers: self
+                .providers
+                .iter()
+                .map(|provider| provider_state(provider, now))
+                .collect(),
+        }
+    }
+}
+
+fn pool_state(pool: &Pool, now: Instant) -> PoolState {
+    let seen = pool
+        .controller
+        .as_ref()
+        .map(|controller| controller.snapshot(now));
+    let seen = seen.as_ref();
+    PoolState {
+        name: pool.name.to_string(),
+        active: seen.is_some_and(|seen| !seen.parked),
+        share: seen.map(|seen| seen.share),
+        window_samples: seen.map(|seen| seen.window_samples),
+        breach_rate: seen.and_then(|seen| seen.window_breach_rate),
+        generation: seen.map(|seen| seen.generation),
+        in_flight: seen.map(|seen| seen.in_flight),
+        parked: seen.map(|seen| seen.parked),
+    }
+}
+
+fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
+    let endpoints = provider.endpoints.iter().map(|endpoint| {
+        let (state, until) = match endpoint.standing(now) {
+            Standing::Ejected { until } => (health::State::Ejected, Some(until)),
+            Standing::HalfOpen | Standing::Probing => (health::State::HalfOpen, None),
+            Standing::Healthy => (health::State::Healthy, None),
+        };
+        EndpointState {
+            name: endpoint.name.to_string(),
+            state: state_name(state),
+            ejected_for_ms: until
+                .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
+            in_flight: endpoint.in_flight(),
+        }
+    });
+    ProviderState {
+        name: provider.name.to_string(),
+        in_flight: provider.in_flight(),
+        endpoints: endpoints.collect(),
+    }
+}

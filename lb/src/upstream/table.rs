@@ -1,0 +1,71 @@
+//! All that is live at an instant.
+
+use std::sync::Arc;
+
+use super::chain::Chain;
+use super::pool::Pool;
+use super::provider::Provider;
+use crate::policy::time::Instant;
+
+/// The routing table: what each name in `model` leads to.
+#[derive(Debug)]
+pub struct Table {
+    pub(super) exact: Exact,
+    /// Families by prefix, longest first.
+    pub(super) families: Vec<(Box<str>, Arc<Chain>)>,
+    pub(super) any: Option<Arc<Chain>>,
+    pub(super) providers: Vec<Arc<Provider>>,
+    pub(super) pools: Vec<Arc<Pool>>,
+    pub(super) chains: Vec<Arc<Chain>>,
+    pub(super) listed: Vec<Listed>,
+}
+
+/// Chains by exact name.
+#[expect(
+    clippy::disallowed_types,
+    reason = "looked up by name on every request and never walked"
+)]
+pub(super) type Exact = std::collections::HashMap<Box<str>, Arc<Chain>>;
+
+/// A name that `/v1/models` shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name clients send.
+    pub name: Box<str>,
+}
+
+impl Table {
+    /// The chain that `name` leads to: an exact name, else the longest family, else the catch-all.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<Chain>> {
+        let family = || {
+            self.families
+                .iter()
+                .find(|(prefix, _)| name.starts_with(&**prefix))
+                .map(|(_, chain)| chain)
+        };
+        self.exact.get(name).or_else(family).or(self.any.as_ref())
+    }
+
+    /// The names that clients can be told, in definition order. Patterns are no names.
+    pub fn listed(&self) -> &[Listed] {
+        &self.listed
+    }
+
+    /// All providers, in definition order.
+    pub fn providers(&self) -> &[Arc<Provider>] {
+        &self.providers
+    }
+
+    /// Sets every gauge that only time has changed, so that a scrape never reads a stale one.
+    pub fn publish(&self, now: Instant) {
+        for pool in &self.pools {
+            if let Some(controller) = &pool.controller {
+                controller.publish(now);
+            }
+        }
+        for endpoint in self.providers.iter().flat_map(|provider| &provider.endpoints) {
+            endpoint.publish(now);
+        }
+    }
+}

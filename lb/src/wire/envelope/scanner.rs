@@ -1,0 +1,291 @@
+//! The automaton that reads a body: JSON's grammar, with an eye on the members of the outermost object.
+
+use super::number::Number;
+use super::string::{self, Place, Step, Text};
+use super::utf8::Utf8;
+use super::{DEPTH, Envelope, EnvelopeError, MODEL_BYTES};
+
+/// Reads one body. Memory is constant but for the model's name.
+#[derive(Debug)]
+pub struct Scanner {
+    /// How many bytes were read in earlier chunks.
+    offset: usize,
+    utf8: Utf8,
+    state: State,
+    depth: u32,
+    /// One bit for each open bracket, the innermost lowest: set for an object.
+    objects: u128,
+    /// Which member of the outermost object the scan is in.
+    member: Member,
+    /// The key or the model in progress, decoded.
+    text: Text,
+    seen_model: bool,
+    seen_stream: bool,
+    envelope: Envelope,
+}
+
+/// What may stand next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The body's own value.
+    Start,
+    /// A key, or the end of an object that has no member yet.
+    FirstKey,
+    Key,
+    Colon,
+    /// A value, or the end of an array that has none yet.
+    FirstItem,
+    Value,
+    /// A comma or the closing bracket.
+    Next,
+    /// The remainder of `true`, `false` or `null`.
+    Literal(&'static [u8]),
+    Number(Number),
+    String(Role, Place),
+    /// Nothing but white space.
+    End,
+}
+
+/// What a string is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A key of the outermost object.
+    Member,
+    Model,
+    /// A key further in.
+    Key,
+    Value,
+}
+
+/// The members of the outermost object that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Model,
+    Other,
+    Stored,
+    Stream,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scanner {
+    /// Starts at the first byte of a body.
+    pub fn new() -> Self {
+        Self {
+            offset: 0,
+            utf8: Utf8::default(),
+            state: State::Start,
+            depth: 0,
+            objects: 0,
+            member: Member::Other,
+            text: Text::new(MODEL_BYTES),
+            seen_model: false,
+            seen_stream: false,
+            envelope: Envelope::default(),
+        }
+    }
+
+    /// Reads the next bytes. After an error the body is refused and the scanner is of no more use.
+    pub fn feed(&mut self, chunk: &[u8]) -> Result<(), EnvelopeError> {
+        let valid = self.utf8.feed(chunk);
+        // What stands before a wrong character is read all the same, so that the same error is found in any chunks.
+        let text = &chunk[..valid.err().unwrap_or(chunk.len())];
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            if let State::String(role, place) = self.state {
+                at += self.string(role, place, &text[at..], self.offset + at)?;
+            } else {
+                self.byte(byte, self.offset + at)?;
+                at += 1;
+            }
+        }
+        valid.map_err(|at| EnvelopeError::NotJson { at: self.offset + at })?;
+        self.offset += chunk.len();
+        Ok(())
+    }
+
+    /// Says that the body has ended.
+    pub fn finish(self) -> Result<Envelope, EnvelopeError> {
+        if self.state == State::End {
+            Ok(self.envelope)
+        } else {
+            Err(EnvelopeError::NotJson { at: self.offset })
+        }
+    }
+
+    /// Goes through a string, and returns how many bytes of it there were.
+    fn string(
+        &mut self,
+        role: Role,
+        mut place: Place,
+        bytes: &[u8],
+        at: usize,
+    ) -> Result<usize, EnvelopeError> {
+        let text = matches!(role, Role::Member | Role::Model).then_some(&mut self.text);
+        match string::step(&mut place, bytes, text) {
+            Step::Open => {
+                self.state = State::String(role, place);
+                Ok(bytes.len())
+            }
+            Step::Closed(quote) => {
+                self.close_string(role, at + quote + 1)?;
+                Ok(quote + 1)
+            }
+            Step::Wrong(wrong) => Err(EnvelopeError::NotJson { at: at + wrong }),
+        }
+    }
+
+    fn close_string(&mut self, role: Role, end: usize) -> Result<(), EnvelopeError> {
+        self.state = State::Next;
+        match role {
+            Role::Value => {}
+            Role::Key => self.state = State::Colon,
+            Role::Member => {
+                self.state = State::Colon;
+                self.member(end)?;
+            }
+            Role::Model => {
+                let start = self.envelope.model_span.start;
+                let name = self
+                    .text
+                    .bytes()
+                    .ok_or(EnvelopeError::ModelTooLong { at: start })?;
+                // Lossy in name only: `utf8` has passed every byte up to here.
+                self.envelope.model = Some(String::from_utf8_lossy(name).into_owned());
+                self.envelope.model_span = start..end;
+            }
+        }
+        Ok(())
+    }
+
+    /// A key of the outermost object has been read. [ENV-3]
+    fn member(&mut self, end: usize) -> Result<(), EnvelopeError> {
+        let name = self.text.bytes().unwrap_or_default();
+        self.member = match name {
+            b"model" => Member::Model,
+            b"stream" => Member::Stream,
+            b"store" | b"background" => Member::Stored,
+            _ => Member::Other,
+        };
+        if name.eq_ignore_ascii_case(b"model") && std::mem::replace(&mut self.seen_model, true) {
+            return Err(EnvelopeError::DuplicateModel { at: end });
+        }
+        if name.eq_ignore_ascii_case(b"stream") && std::mem::replace(&mut self.seen_stream, true) {
+            return Err(EnvelopeError::DuplicateStream { at: end });
+        }
+        Ok(())
+    }
+
+    /// Any byte outside of a string.
+    fn byte(&mut self, byte: u8, at: usize) -> Result<(), EnvelopeError> {
+        match self.state {
+            State::Literal([expected, rest @ ..]) if *expected == byte => {
+                self.state = if rest.is_empty() {
+                    State::Next
+                } else {
+                    State::Literal(rest)
+                };
+                return Ok(());
+            }
+            State::Literal(_) => return Err(EnvelopeError::NotJson { at }),
+            State::Number(number) => {
+                if let Some(next) = number.next(byte) {
+                    self.state = State::Number(next);
+                    return Ok(());
+                }
+                if !number.is_complete() {
+                    return Err(EnvelopeError::NotJson { at });
+                }
+                self.state = State::Next;
+            }
+            _ => {}
+        }
+        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            return Ok(());
+        }
+        match (self.state, byte) {
+            (State::Start, b'{') => self.open(true, at)?,
+            (State::Start, b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                return Err(EnvelopeError::NotObject);
+            }
+            (State::FirstKey | State::Key, b'"') => {
+                self.state = State::String(
+                    if self.depth == 1 { Role::Member } else { Role::Key },
+                    Place::Plain,
+                );
+                self.text.clear();
+            }
+            (State::Colon, b':') => self.state = State::Value,
+            (State::FirstKey, b'}') | (State::FirstItem, b']') => self.close(),
+            (State::FirstItem | State::Value, _) => self.value(byte, at)?,
+            (State::Next, b',') => {
+                self.state = if self.in_object() {
+                    State::Key
+                } else {
+                    State::Value
+                }
+            }
+            (State::Next, b'}') if self.in_object() => self.close(),
+            (State::Next, b']') if !self.in_object() => self.close(),
+            _ => return Err(EnvelopeError::NotJson { at }),
+        }
+        Ok(())
+    }
+
+    /// The first byte of a value.
+    fn value(&mut self, byte: u8, at: usize) -> Result<(), EnvelopeError> {
+        let member = if self.depth == 1 {
+            self.member
+        } else {
+            Member::Other
+        };
+        if member == Member::Model && !matches!(byte, b'"' | b'n') {
+            return Err(EnvelopeError::ModelNotString { at });
+        }
+        self.state = match byte {
+            b'{' | b'[' => return self.open(byte == b'{', at),
+            b'"' if member == Member::Model => {
+                self.text.clear();
+                self.envelope.model_span = at..at;
+                State::String(Role::Model, Place::Plain)
+            }
+            b'"' => State::String(Role::Value, Place::Plain),
+            b't' => {
+                // Whether `rue` follows is checked as for every literal, and without it there is no envelope.
+                self.envelope.stream |= member == Member::Stream;
+                self.envelope.stored |= member == Member::Stored;
+                State::Literal(b"rue")
+            }
+            b'f' => State::Literal(b"alse"),
+            b'n' => State::Literal(b"ull"),
+            _ => State::Number(Number::begin(byte).ok_or(EnvelopeError::NotJson { at })?),
+        };
+        Ok(())
+    }
+
+    fn in_object(&self) -> bool {
+        self.objects & 1 == 1
+    }
+
+    /// Goes one level in. [ENV-5]
+    fn open(&mut self, object: bool, at: usize) -> Result<(), EnvelopeError> {
+        if self.depth == DEPTH {
+            return Err(EnvelopeError::TooDeep { at });
+        }
+        self.depth += 1;
+        self.objects = self.objects << 1 | u128::from(object);
+        self.state = if object { State::FirstKey } else { State::FirstItem };
+        Ok(())
+    }
+
+    /// Goes one level out.
+    fn close(&mut self) {
+        self.depth -= 1;
+        self.objects >>= 1;
+        self.state = if self.depth == 0 { State::End } else { State::Next };
+    }
+}

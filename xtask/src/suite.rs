@@ -1,0 +1,103 @@
+//! The workspace's tests, through nextest where it is installed and through cargo's own runner elsewhere.
+//!
+//! Every verb builds the whole workspace, even to run one test: cargo unites features over what it builds, so a
+//! narrower choice would compile half of the dependencies a second time.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use crate::{
+    command::{self, Result},
+    setup,
+};
+
+/// The test binary that needs root; it has a step of its own.
+pub(crate) const KERNEL: &str = "kernel";
+
+/// Builds the workspace's programs and returns the path of `lb`.
+pub(crate) fn build_lb() -> Result<PathBuf> {
+    command::run(command::cargo().args(["build", "--quiet", "--workspace", "--bins", "--locked"]))?;
+    Ok(command::root().join("target/debug/lb"))
+}
+
+/// A run of every test but the privileged ones.
+pub(crate) fn all() -> Result<Command> {
+    let mut command = if nextest() {
+        let mut command = command::cargo();
+        command.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
+        command.args([
+            "--status-level=slow",
+            "--filterset",
+            &format!("not binary(={KERNEL})"),
+        ]);
+        command
+    } else {
+        let mut command = command::cargo();
+        command.args([
+            "test",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+            "--lib",
+            "--bins",
+        ]);
+        for name in test_files() {
+            command.args(["--test", &name]);
+        }
+        command
+    };
+    command.env("LB_BIN", build_lb()?);
+    offer_openai(&mut command)?;
+    Ok(command)
+}
+
+/// A run of the tests of one file below tests/tests.
+pub(crate) fn one(file: &str) -> Command {
+    let mut command = command::cargo();
+    if nextest() {
+        command.args(["nextest", "run", "--workspace", "--locked", "--test", file]);
+    } else {
+        command.args(["test", "--workspace", "--locked", "--test", file]);
+    }
+    command
+}
+
+/// Whether the tests of `file` exist yet.
+pub(crate) fn exists(file: &str) -> bool {
+    let folder = command::root().join("tests/tests");
+    folder.join(file).with_extension("rs").exists() || folder.join(file).join("main.rs").exists()
+}
+
+pub(crate) fn nextest() -> bool {
+    command::find("cargo-nextest").is_some()
+}
+
+/// The test binaries of lb-tests, without the privileged one.
+fn test_files() -> Vec<String> {
+    let entries = fs::read_dir(command::root().join("tests/tests"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists())
+        .filter_map(|path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .filter(|name| name != KERNEL)
+        .collect();
+    names.sort();
+    names
+}
+
+/// Tells the tests of the openai client where Python has it; without it they skip, and in CI they fail.
+fn offer_openai(command: &mut Command) -> Result {
+    match setup::openai_python() {
+        Ok(python) => {
+            command.env("LB_OPENAI_PYTHON", python);
+        }
+        Err(failure) if command::in_ci() => return Err(failure),
+        Err(failure) => println!("tests with the openai client will be skipped: {failure}"),
+    }
+    if command::in_ci() {
+        command.env("LB_REQUIRE_CLIENTS", "1");
+    }
+    Ok(())
+}
