@@ -1,6 +1,7 @@
 //! The verifier takes the programs, and they stay small.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -118,4 +119,46 @@ fn attaches_and_waits_to_be_killed() {
     loop {
         thread::park();
     }
+}
+
+const NOBODY: u32 = 65_534;
+
+// [KERNEL-17]
+#[test]
+fn without_privilege_the_plane_stays_off_and_says_why() {
+    let Some(_granted) = support::object() else { return };
+    let child = Command::new(std::env::current_exe().expect("a test is a file"))
+        .args([
+            "--exact",
+            "loading::starts_without_privilege",
+            "--ignored",
+            "--nocapture",
+        ])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output();
+    // Where the build lies out of nobody's reach, there is nothing to see.
+    let Ok(child) = child else { return };
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        output.contains("creating the maps: not permitted (needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)"),
+        "{output}"
+    );
+}
+
+#[test]
+#[ignore = "run as nobody by the test without privilege"]
+#[expect(clippy::print_stdout, reason = "says to its parent what it was told")]
+fn starts_without_privilege() {
+    let auto = Settings {
+        mode: Mode::Auto,
+        ..settings()
+    };
+    let started = start(&auto, lb::kernel::embedded(), &[]).expect("auto never refuses");
+    let Started::Off(Some(reason)) = started else {
+        panic!("started as nobody: {started:?}")
+    };
+    println!("{reason}");
+    let refused = start(&settings(), lb::kernel::embedded(), &[]).expect_err("required refuses");
+    assert!(refused.is_privilege());
 }

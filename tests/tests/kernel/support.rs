@@ -11,7 +11,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// What a test was given.
 pub(crate) struct Granted<T> {
     pub(crate) thing: T,
-    #[expect(dead_code, reason = "held, not read")]
     alone: MutexGuard<'static, ()>,
 }
 
@@ -22,10 +21,7 @@ pub(crate) fn object() -> Option<Granted<&'static [u8]>> {
         return skip("built without the kernel programs");
     };
     match Ebpf::load(object) {
-        Ok(_) => Some(Granted {
-            thing: object,
-            _alone: alone,
-        }),
+        Ok(_) => Some(Granted { thing: object, alone }),
         Err(error) => skip(&format!("the kernel takes no programs from us: {error}")),
     }
 }
