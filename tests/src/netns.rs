@@ -43,6 +43,32 @@ impl Family {
     }
 }
 
+/// A cable between an end and the router.
+struct Cable {
+    device: &'static str,
+    addresses: [&'static str; 2],
+    router_device: &'static str,
+    router_addresses: [&'static str; 2],
+    /// The router's addresses without their prefixes.
+    via: [&'static str; 2],
+}
+
+const PROXY: Cable = Cable {
+    device: "p0",
+    addresses: ["10.1.1.1/24", "fd01::1/64"],
+    router_device: "rp",
+    router_addresses: ["10.1.1.254/24", "fd01::fe/64"],
+    via: ["10.1.1.254", "fd01::fe"],
+};
+
+const SERVER: Cable = Cable {
+    device: "s0",
+    addresses: ["10.2.2.2/24", "fd02::2/64"],
+    router_device: "rs",
+    router_addresses: ["10.2.2.254/24", "fd02::fe/64"],
+    via: ["10.2.2.254", "fd02::fe"],
+};
+
 /// Three namespaces; dropping it removes them.
 #[derive(Debug)]
 pub struct Network {
@@ -72,32 +98,8 @@ impl Network {
             ])?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
-        ip(&[
-            "link", "add", "p0", "netns", &proxy, "type", "veth", "peer", "name", "rp", "netns", &router,
-        ])?;
-        ip(&[
-            "link", "add", "s0", "netns", &server, "type", "veth", "peer", "name", "rs", "netns", &router,
-        ])?;
-        for (name, device, address) in [
-            (&proxy, "p0", "10.1.1.1/24"),
-            (&router, "rp", "10.1.1.254/24"),
-            (&server, "s0", "10.2.2.2/24"),
-            (&router, "rs", "10.2.2.254/24"),
-            (&proxy, "p0", "fd01::1/64"),
-            (&router, "rp", "fd01::fe/64"),
-            (&server, "s0", "fd02::2/64"),
-            (&router, "rs", "fd02::fe/64"),
-        ] {
-            ip(&["-n", name, "addr", "add", address, "dev", device])?;
-            ip(&["-n", name, "link", "set", device, "up"])?;
-        }
-        for (name, v4, v6) in [
-            (&proxy, "10.1.1.254", "fd01::fe"),
-            (&server, "10.2.2.254", "fd02::fe"),
-        ] {
-            ip(&["-n", name, "route", "add", "default", "via", v4])?;
-            ip(&["-n", name, "-6", "route", "add", "default", "via", v6])?;
-        }
+        plug(&proxy, &router, &PROXY)?;
+        plug(&server, &router, &SERVER)?;
         let forward = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"];
         network.at_router(&[&["sysctl", "-qw"], &forward[..]].concat())?;
         Ok(network)
@@ -127,6 +129,13 @@ impl Network {
             enter(&name).expect("the namespace of the server was made by `new`");
             body();
         });
+    }
+
+    /// Takes the proxy's interface away and makes it anew.
+    pub fn replug(&self) -> io::Result<()> {
+        let [proxy, router] = ["p", "r"].map(|end| self.namespace(end));
+        ip(&["-n", &proxy, "link", "del", PROXY.device])?;
+        plug(&proxy, &router, &PROXY)
     }
 
     /// Packets through the router vanish.
@@ -198,6 +207,30 @@ impl Drop for Network {
             drop(ip(&["netns", "del", &self.namespace(end)]));
         }
     }
+}
+
+/// Lays a cable and sends all that is not local through it.
+fn plug(end: &str, router: &str, cable: &Cable) -> io::Result<()> {
+    let Cable {
+        device,
+        router_device,
+        ..
+    } = cable;
+    let peer = ["type", "veth", "peer", "name", router_device, "netns", router];
+    ip(&[&["link", "add", device, "netns", end], &peer[..]].concat())?;
+    for (name, device, addresses) in [
+        (end, device, cable.addresses),
+        (router, router_device, cable.router_addresses),
+    ] {
+        for address in addresses {
+            ip(&["-n", name, "addr", "add", address, "dev", device])?;
+        }
+        ip(&["-n", name, "link", "set", device, "up"])?;
+    }
+    for (family, via) in [Family::V4, Family::V6].into_iter().zip(cable.via) {
+        ip(&["-n", end, family.flag(), "route", "add", "default", "via", via])?;
+    }
+    Ok(())
 }
 
 /// Moves this thread into a namespace. Not `ip netns exec`, which mounts another `/sys` and so hides the cgroups.

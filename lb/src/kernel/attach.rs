@@ -9,6 +9,7 @@
 //! are links that vanish with the process, whatever ends it. A clsact filter stays behind after a kill, so a start
 //! first removes filters of our name; the qdisc itself may be somebody else's and is left alone. [KERNEL-18]
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use aya::Ebpf;
@@ -47,7 +48,8 @@ impl Rungs {
 pub(super) struct Attached {
     pub(super) loaded: Ebpf,
     cgroup: Option<Cgroup>,
-    interfaces: Vec<String>,
+    /// By name, with the number that the interface had when it was attached to.
+    interfaces: BTreeMap<String, u32>,
 }
 
 /// The hooks that an operator allows.
@@ -66,7 +68,7 @@ impl Attached {
         Self {
             loaded,
             cgroup: None,
-            interfaces: Vec::new(),
+            interfaces: BTreeMap::new(),
         }
     }
 
@@ -81,18 +83,20 @@ impl Attached {
     /// what could not be had.
     pub(super) fn cover(&mut self, wish: &Wish, destinations: &[IpAddr]) -> Vec<Missing> {
         let sources: Vec<_> = destinations.iter().map(|&to| interfaces::source(to)).collect();
-        let interfaces: Vec<Interface> = interfaces::list().unwrap_or_default();
+        let present = interfaces::list().unwrap_or_default();
         let Plan {
             interfaces,
             mut cgroup,
-        } = plan(wish.attach, &wish.interfaces, &interfaces, &sources);
+        } = plan(wish.attach, &wish.interfaces, &present, &sources);
         let mut missing = Vec::new();
         for name in interfaces {
-            if self.interfaces.contains(&name) {
+            if self.interfaces.contains_key(&name) {
                 continue;
             }
-            match self.interface(&name) {
-                Ok(()) => self.interfaces.push(name),
+            match self.interface(&name, &present) {
+                Ok(index) => {
+                    self.interfaces.insert(name, index);
+                }
                 Err(why) => {
                     missing.push(why);
                     cgroup |= wish.attach == Attach::Auto;
@@ -108,7 +112,39 @@ impl Attached {
         missing
     }
 
-    fn interface(&mut self, name: &str) -> Result<(), Missing> {
+    /// Puts the programs back on interfaces that went away and came again under their old name. What fails is tried
+    /// again at the next call; without the programs the interface is unobserved, which is no verdict. [KERNEL-23]
+    pub(super) fn follow(&mut self) {
+        let present = interfaces::list().unwrap_or_default();
+        let known: Vec<_> = self
+            .interfaces
+            .iter()
+            .map(|(name, &index)| (name.clone(), index))
+            .collect();
+        for (name, index) in known {
+            let now = present.iter().find(|interface| interface.name == name);
+            if now.is_none_or(|interface| interface.index == index) {
+                continue;
+            }
+            if let Ok(index) = self.interface(&name, &present) {
+                self.interfaces.insert(name, index);
+            }
+        }
+    }
+
+    /// Attaches to one interface and returns its number.
+    fn interface(&mut self, name: &str, present: &[Interface]) -> Result<u32, Missing> {
+        let unfit = |why: &str| Missing::Kernel {
+            what: format!("attaching to {name}"),
+            why: why.to_owned(),
+        };
+        let interface = present
+            .iter()
+            .find(|interface| interface.name == name)
+            .ok_or_else(|| unfit("no such interface"))?;
+        if !interface.ethernet {
+            return Err(unfit("not an Ethernet interface"));
+        }
         for (program, direction) in TC.into_iter().zip(DIRECTIONS) {
             let classifier = object::classifier(&mut self.loaded, program)?;
             let link = TcAttachOptions::TcxOrder(LinkOrder::default());
@@ -127,7 +163,7 @@ impl Attached {
                 .attach_with_options(name, direction, filter)
                 .map_err(|error| failed(&error))?;
         }
-        Ok(())
+        Ok(interface.index)
     }
 
     fn own_cgroup(&mut self) -> Result<Cgroup, Missing> {

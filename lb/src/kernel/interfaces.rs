@@ -11,6 +11,8 @@ use std::ptr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interface {
     pub(super) name: String,
+    /// The kernel's number for it; another one if an interface of that name went and came again.
+    pub(super) index: u32,
     /// Whether its packets begin with an Ethernet header, which the programs on interfaces expect.
     pub(super) ethernet: bool,
     pub(super) addresses: Vec<IpAddr>,
@@ -37,7 +39,9 @@ pub(super) fn list() -> io::Result<Vec<Interface>> {
         // SAFETY: an address that is not null is as long as its family says.
         match unsafe { read(entry.ifa_addr) } {
             Some(Address::Ip(address)) => interface.addresses.push(address),
-            Some(Address::Link { ethernet }) => interface.ethernet = ethernet,
+            Some(Address::Link { index, ethernet }) => {
+                (interface.index, interface.ethernet) = (index, ethernet);
+            }
             None => {}
         }
     }
@@ -62,7 +66,7 @@ fn named<'a>(interfaces: &'a mut Vec<Interface>, name: &str) -> &'a mut Interfac
 
 enum Address {
     Ip(IpAddr),
-    Link { ethernet: bool },
+    Link { index: u32, ethernet: bool },
 }
 
 /// # Safety
@@ -89,9 +93,11 @@ unsafe fn read(address: *const libc::sockaddr) -> Option<Address> {
                 Some(Address::Ip(Ipv6Addr::from(address).into()))
             }
             libc::AF_PACKET => {
-                let kind = address.cast::<libc::sockaddr_ll>().read_unaligned().sll_hatype;
+                let link = address.cast::<libc::sockaddr_ll>().read_unaligned();
+                let index = u32::try_from(link.sll_ifindex).unwrap_or_default();
                 Some(Address::Link {
-                    ethernet: kind == libc::ARPHRD_ETHER,
+                    index,
+                    ethernet: link.sll_hatype == libc::ARPHRD_ETHER,
                 })
             }
             _ => None,

@@ -63,7 +63,7 @@ pub enum Mode {
 }
 
 /// What the operator wants of the plane (`kernel:` in the configuration).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Whether.
     pub mode: Mode,
@@ -71,8 +71,23 @@ pub struct Settings {
     pub attach: Attach,
     /// Interfaces to use instead of those that lead to the endpoints.
     pub interfaces: Vec<String>,
+    /// How many connections can be followed at a time; 128 bytes of kernel memory each.
+    pub max_flows: u32,
     /// When to act.
     pub signals: signal::Params,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (mode, attach, signals) = (Mode::default(), Attach::default(), signal::Params::default());
+        Self {
+            mode,
+            attach,
+            interfaces: Vec::new(),
+            max_flows: 16_384,
+            signals,
+        }
+    }
 }
 
 /// What became of a start.
@@ -128,7 +143,7 @@ impl Plane {
             silent: signals.settings().silent_failover,
             ..lb_ebpf::Config::default()
         };
-        let loaded = object::load(object.ok_or(Missing::Programs)?, config)?;
+        let loaded = object::load(object.ok_or(Missing::Programs)?, config, settings.max_flows)?;
         let mut attached = Attached::new(loaded);
         let wish = Wish {
             attach: settings.attach,
@@ -219,6 +234,11 @@ impl Plane {
         let loaded: &Ebpf = &attached.loaded;
         let map = loaded.map(name).and_then(data).ok_or(io::ErrorKind::NotFound)?;
         MapData::from_fd(map.fd().as_fd().try_clone_to_owned()?).map_err(io::Error::other)
+    }
+
+    /// Puts the programs back where an interface went and came again.
+    fn follow_interfaces(&self) {
+        lock(&self.0.attached).follow();
     }
 
     fn endpoint(&self, slot: u16) -> Option<Endpoint> {

@@ -44,9 +44,11 @@ pub(super) const TC: [&str; 2] = ["lb_tc_in", "lb_tc_out"];
 /// The programs on the cgroup, by direction.
 pub(super) const CGROUP: [&str; 2] = ["lb_cg_in", "lb_cg_out"];
 
-/// Creates the maps and sets the thresholds.
-pub(super) fn load(object: &[u8], config: Config) -> Result<Ebpf, Missing> {
-    let mut loaded = EbpfLoader::new()
+/// Creates the maps, with room for `flows` connections, and sets the thresholds.
+pub(super) fn load(object: &[u8], config: Config, flows: u32) -> Result<Ebpf, Missing> {
+    let mut loader = EbpfLoader::new();
+    loader.map_max_entries("FLOWS", flows);
+    let mut loaded = loader
         .load(object)
         .map_err(|error| Missing::new("creating the maps", &error))?;
     let failed = |error: MapError| Missing::new("setting the thresholds", &error);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use aya::Ebpf;
 use lb_ebpf::Event;
@@ -11,9 +12,13 @@ use super::Plane;
 use super::counters::Counters;
 use super::error::Missing;
 use super::ring::Ring;
-use super::signal::{Judge, Params, Phase, Reaction, Sighting};
+use super::signal::{Evidence, Judge, Params, Phase, Reaction, Sighting};
 use super::sweep::{self, Patience, Waiting};
 use crate::policy::time::Instant;
+
+/// How often to look whether an interface came again. A message of the kernel would tell at once; a second of missing
+/// evidence after a link was made anew is not worth the machinery.
+const INTERFACES: Duration = Duration::from_secs(1);
 
 /// The one reader of the programs' events.
 pub struct Observer {
@@ -59,6 +64,8 @@ impl Observer {
     ) -> io::Error {
         let mut ticks = interval(sweep::INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut checks = interval(INTERFACES);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut events = Vec::new();
         loop {
             tokio::select! {
@@ -69,6 +76,7 @@ impl Observer {
                     }
                 }
                 _ = ticks.tick() => self.sweep(&mut events),
+                _ = checks.tick() => self.plane.follow_interfaces(),
             }
             self.forget_reused();
             for event in events.drain(..) {
@@ -105,15 +113,20 @@ impl Observer {
         let Some(endpoint) = self.plane.endpoint(sighting.slot) else {
             return;
         };
-        // Without the counters nobody can say that the endpoint is silent: as if heard just now.
-        let heard = self
-            .counters
-            .read(sighting.slot)
-            .map_or(sighting.at, |stats| Instant::from_nanos(stats.heard));
-        let reaction = self
-            .judge
-            .on_sighting(&sighting, phase(sighting.cookie), endpoint, heard);
+        let reaction =
+            self.judge
+                .on_sighting(&sighting, phase(sighting.cookie), endpoint, self.heard(&sighting));
         react(&sighting, reaction);
+    }
+
+    /// When the endpoint was last heard. Only for loss is it worth the reading; where the counters cannot be read,
+    /// nobody can say that the endpoint is silent, so it counts as heard just now.
+    fn heard(&self, sighting: &Sighting) -> Instant {
+        if !matches!(sighting.evidence, Evidence::Loss(_)) {
+            return sighting.at;
+        }
+        let stats = self.counters.read(sighting.slot);
+        stats.map_or(sighting.at, |stats| Instant::from_nanos(stats.heard))
     }
 }
 

@@ -69,6 +69,7 @@ mod tests {
     fn host() -> Vec<Interface> {
         let interface = |name: &str, ethernet, address: &str| Interface {
             name: name.to_owned(),
+            index: 0,
             ethernet,
             addresses: vec![address.parse().expect("an address")],
         };

@@ -177,12 +177,6 @@ impl Line {
         self.stream.read_u8().await
     }
 
-    /// Waits for a byte that is not expected to come.
-    pub(crate) async fn byte_or(&mut self, limit: Duration) {
-        let byte = tokio::time::timeout(limit, self.byte()).await;
-        assert!(byte.is_err(), "answered: {byte:?}");
-    }
-
     /// Our port.
     pub(crate) fn port(&self) -> u16 {
         self.stream.local_addr().expect("it is connected").port()
