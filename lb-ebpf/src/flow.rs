@@ -15,8 +15,13 @@
 //! is believed only with sequence numbers that lie in the narrow range that is possible now, and what claims that it is
 //! alive only if it acknowledges something that we sent. The rest is counted apart. [KERNEL-3] [KERNEL-4] [KERNEL-5]
 
-use crate::Config;
-use crate::packet::{Quoted, Segment, flags};
+mod heard;
+mod sent;
+
+pub use heard::{believable, heard_evidence, ingress};
+pub use sent::{egress, sent_evidence};
+
+use crate::Kind;
 
 /// One connection, value of the map `FLOWS`; all times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,187 +236,15 @@ pub const fn owned(owner: &mut u32, last: u64, me: u32, now: u64) -> bool {
     false
 }
 
-/// A segment that we send.
-#[inline(always)]
-pub fn egress(flow: &mut Flow, segment: &Segment, config: &Config, now: u64) -> Effects {
-    flow.sent.last = now;
-    if segment.flags & (flags::SYN | flags::ACK) == flags::SYN {
-        return opened(flow, segment, now);
-    }
-    if segment.flags & flags::ACK != 0 {
-        flow.sent.ack = segment.ack;
-        flow.sent.phase = Phase::Established as u32;
-    }
-    if segment.flags & flags::RST != 0 {
-        flow.sent.phase = Phase::Closed as u32;
-        return Effects::RST;
-    }
-    let fin = segment.flags & flags::FIN != 0;
-    let end = segment
-        .seq
-        .wrapping_add(segment.payload)
-        .wrapping_add(u32::from(fin));
-    if end == segment.seq {
-        // A keepalive or a window probe is one byte below what comes next, with no payload.
-        let probe = segment.flags & flags::SYN == 0 && segment.seq == flow.sent.max.wrapping_sub(1);
-        return if probe {
-            probed(flow, now)
-        } else {
-            Effects::default()
-        };
-    }
-    if !after(end, flow.sent.max) {
-        return retransmitted(flow, config, now);
-    }
-    if flow.heard.acked == flow.sent.max {
-        flow.sent.unanswered_since = now;
-    }
-    flow.sent.max = end;
-    if fin { Effects::FIN } else { Effects::default() }
-}
-
-#[inline(always)]
-fn opened(flow: &mut Flow, segment: &Segment, now: u64) -> Effects {
-    if flow.sent.phase == Phase::SynSent as u32 && flow.sent.isn == segment.seq {
-        return Effects::SYN_RETRANSMIT;
-    }
-    // With TCP fast open the SYN carries data.
-    let max = segment.seq.wrapping_add(1).wrapping_add(segment.payload);
-    flow.sent.opened = now;
-    flow.sent.unanswered_since = now;
-    flow.sent.streak_last = 0;
-    flow.sent.probing_since = 0;
-    flow.sent.isn = segment.seq;
-    flow.sent.max = max;
-    flow.sent.ack = 0;
-    flow.sent.streak = 0;
-    flow.sent.probes = 0;
-    flow.sent.phase = Phase::SynSent as u32;
-    flow.heard.last = 0;
-    flow.heard.progress = 0;
-    flow.heard.max = 0;
-    flow.heard.acked = segment.seq;
-    flow.heard.handshake_us = 0;
-    flow.heard.shut = 0;
-    flow.heard.phase = Phase::Unseen as u32;
-    Effects::SYN
-}
-
-/// A retransmission lengthens the streak unless something was heard since the last one (then a new streak begins) or
-/// it belongs to the same burst: fast recovery sends several at once, which say nothing more than the first. [KERNEL-1]
-#[inline(always)]
-fn retransmitted(flow: &mut Flow, config: &Config, now: u64) -> Effects {
-    if flow.sent.streak == 0 || flow.heard.last > flow.sent.streak_last {
-        flow.sent.streak = 1;
-    } else if now.wrapping_sub(flow.sent.streak_last) >= u64::from(config.spacing_us) * 1000 {
-        flow.sent.streak = flow.sent.streak.saturating_add(1);
-    } else {
-        return Effects::RETRANSMIT;
-    }
-    flow.sent.streak_last = now;
-    Effects::RETRANSMIT.and(Effects::STREAK)
-}
-
-/// Window probes count like keepalives: a living peer answers both. [KERNEL-2]
-#[inline(always)]
-fn probed(flow: &mut Flow, now: u64) -> Effects {
-    if flow.sent.probes == 0 || flow.heard.last > flow.sent.probing_since {
-        flow.sent.probes = 1;
-        flow.sent.probing_since = now;
-    } else {
-        flow.sent.probes = flow.sent.probes.saturating_add(1);
-    }
-    Effects::PROBE
-}
-
-/// How far behind what is acknowledged an honest acknowledgement may lie: more than any reordering, a hundredth of the
-/// circle.
-const STALE: u32 = 1 << 25;
-
-/// A segment that we receive.
-#[inline(always)]
-pub fn ingress(flow: &mut Flow, segment: &Segment, now: u64) -> Effects {
-    if segment.flags & flags::RST != 0 {
-        return reset(flow, segment, now);
-    }
-    if flow.heard.phase == Phase::Unseen as u32 {
-        return answered(flow, segment, now);
-    }
-    let acks = segment.flags & flags::ACK != 0;
-    if !acks || !within(segment.ack, flow.heard.acked.wrapping_sub(STALE), flow.sent.max) {
-        return Effects::IGNORED;
-    }
-    flow.heard.last = now;
-    if after(segment.ack, flow.heard.acked) {
-        flow.heard.acked = segment.ack;
-        flow.heard.progress = now;
-    }
-    let mut effects = Effects::default();
-    let shut = u32::from(segment.window == 0);
-    if shut > flow.heard.shut {
-        effects = effects.and(Effects::SHUT);
-    }
-    flow.heard.shut = shut;
-    let fin = segment.flags & flags::FIN != 0;
-    let end = segment
-        .seq
-        .wrapping_add(segment.payload)
-        .wrapping_add(u32::from(fin));
-    if end == segment.seq {
-        return effects;
-    }
-    if !after(end, flow.heard.max) {
-        return effects.and(Effects::RETRANSMIT);
-    }
-    flow.heard.max = end;
-    if fin { effects.and(Effects::FIN) } else { effects }
-}
-
-/// The first answer to our SYN: nothing but its SYN-ACK is believed.
-#[inline(always)]
-fn answered(flow: &mut Flow, segment: &Segment, now: u64) -> Effects {
-    let synack = segment.flags & (flags::SYN | flags::ACK) == flags::SYN | flags::ACK;
-    let ours = within(segment.ack, flow.sent.isn.wrapping_add(1), flow.sent.max);
-    if !synack || !ours || flow.sent.phase != Phase::SynSent as u32 {
-        return Effects::IGNORED;
-    }
-    flow.heard.last = now;
-    flow.heard.progress = now;
-    flow.heard.max = segment.seq.wrapping_add(1);
-    flow.heard.acked = segment.ack;
-    let handshake = now.wrapping_sub(flow.sent.opened) / 1000;
-    flow.heard.handshake_us = u32::try_from(handshake).unwrap_or(u32::MAX);
-    flow.heard.phase = Phase::Established as u32;
-    Effects::HANDSHAKE
-}
-
-/// To a SYN, a RST is believed if it acknowledges exactly that; later, if its sequence number lies between what we
-/// acknowledged last and the highest received (RFC 5961 asks for the exact number; the ends of holes are allowed too).
-#[inline(always)]
-fn reset(flow: &mut Flow, segment: &Segment, now: u64) -> Effects {
-    // Until our first ACK is out, nothing but what the SYN-ACK announced can come.
-    let connecting = flow.sent.phase == Phase::SynSent as u32;
-    let low = if connecting { flow.heard.max } else { flow.sent.ack };
-    let acks_syn = segment.flags & flags::ACK != 0 && segment.ack == flow.sent.isn.wrapping_add(1);
-    let effect = if flow.heard.phase == Phase::Unseen as u32 && connecting && acks_syn {
-        Effects::REFUSED
-    } else if flow.heard.phase == Phase::Established as u32 && within(segment.seq, low, flow.heard.max) {
-        Effects::RST
-    } else {
-        Effects::RST_IGNORED
-    };
-    if !effect.any(Effects::RST_IGNORED) {
-        flow.heard.phase = Phase::Closed as u32;
-        flow.heard.last = now;
-    }
-    effect
-}
-
-/// Whether an ICMP error is about something that is in flight: the quoted sequence number lies between what is
-/// acknowledged (one below for a probe) and the highest sent.
-#[inline(always)]
-pub fn believable(flow: &Flow, quoted: &Quoted) -> bool {
-    within(quoted.seq, flow.heard.acked.wrapping_sub(1), flow.sent.max)
+/// What the daemon is to be told at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// What it is.
+    pub kind: Kind,
+    /// How many, for what is counted.
+    pub count: u32,
+    /// Since when there has been no answer, or when we last sent.
+    pub since: u64,
 }
 
 /// A new flow of `slot`, before its first segment is applied.

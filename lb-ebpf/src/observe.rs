@@ -2,7 +2,7 @@
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::helpers::{bpf_get_socket_cookie, bpf_ktime_get_ns};
-use lb_ebpf::flow::{self, Effects, Flow};
+use lb_ebpf::flow::{self, Effects, Evidence, Flow};
 use lb_ebpf::packet::{Quoted, Segment, flags};
 use lb_ebpf::{BURST_WINDOW_NS, Config, Counter, Event, Hook, Kind, Pending, Stats, Tuple};
 
@@ -55,18 +55,10 @@ impl<'a> Watched<'a> {
         })
     }
 
-    #[inline(always)]
-    fn count(&mut self, effects: Effects, counted: &[(Effects, Counter)]) {
-        for &(effect, counter) in counted {
-            if effects.any(effect) {
-                self.stats.add(counter, 1);
-            }
-        }
-    }
-
     /// Tells the daemon, unless this CPU has told it enough of the same.
     #[inline(always)]
-    fn report(&mut self, config: &Config, kind: Kind, arg: u32, since: u64) {
+    fn report(&mut self, config: &Config, evidence: Evidence) {
+        let Evidence { kind, count, since } = evidence;
         let slot = self.flow.slot as u32;
         let Some(burst) = BURSTS.get_ptr_mut(slot * Kind::COUNT + kind as u32) else {
             return;
@@ -95,7 +87,7 @@ impl<'a> Watched<'a> {
             slot: slot as u16,
             kind: kind as u8,
             hook: self.hook as u8,
-            arg,
+            arg: count,
             age_us: if age > u64::from(u32::MAX) {
                 u32::MAX
             } else {
@@ -123,22 +115,7 @@ pub(crate) fn sent(sight: &Sight, segment: &Segment) {
         return;
     }
     let effects = flow::egress(watched.flow, segment, config, watched.now);
-    watched.stats.add(Counter::SegmentsSent, 1);
-    watched.stats.add(Counter::BytesSent, u64::from(segment.payload));
-    if effects == Effects::default() {
-        return;
-    }
-    watched.count(
-        effects,
-        &[
-            (Effects::SYN, Counter::Syn),
-            (Effects::SYN_RETRANSMIT, Counter::SynRetransmit),
-            (Effects::RETRANSMIT, Counter::RetransmitSent),
-            (Effects::PROBE, Counter::ProbeSent),
-            (Effects::FIN, Counter::FinSent),
-            (Effects::RST, Counter::ResetSent),
-        ],
-    );
+    watched.stats.sent(effects, segment.payload);
     if effects.any(Effects::SYN) {
         let Flow { cookie, slot, .. } = *watched.flow;
         // A full map drops its oldest entry; that SYN then has no timeout, as without this plane.
@@ -152,14 +129,8 @@ pub(crate) fn sent(sight: &Sight, segment: &Segment) {
             0,
         );
     }
-    if effects.any(Effects::STREAK) && watched.flow.sent.streak >= config.streak {
-        let (streak, since) = (watched.flow.sent.streak, watched.flow.unanswered_since());
-        watched.report(config, Kind::Streak, streak, since);
-    }
-    let silent = watched.flow.unanswered_probes();
-    if effects.any(Effects::PROBE) && silent >= config.silent {
-        let since = watched.flow.sent.probing_since;
-        watched.report(config, Kind::Silent, silent, since);
+    if let Some(evidence) = flow::sent_evidence(watched.flow, effects, config) {
+        watched.report(config, evidence);
     }
 }
 
@@ -201,45 +172,14 @@ pub(crate) fn received(sight: &Sight, segment: &Segment) {
         return;
     }
     let effects = flow::ingress(watched.flow, segment, watched.now);
-    watched.stats.add(Counter::SegmentsReceived, 1);
     watched
         .stats
-        .add(Counter::BytesReceived, u64::from(segment.payload));
-    if !effects.any(Effects::IGNORED.and(Effects::RST_IGNORED)) {
-        watched.stats.heard = watched.now;
-    }
-    if effects == Effects::default() {
-        return;
-    }
-    watched.count(
-        effects,
-        &[
-            (Effects::HANDSHAKE, Counter::Handshake),
-            (Effects::REFUSED, Counter::Refused),
-            (Effects::RST, Counter::ResetReceived),
-            (Effects::RST_IGNORED, Counter::ResetIgnored),
-            (Effects::IGNORED, Counter::SegmentsIgnored),
-            (Effects::RETRANSMIT, Counter::RetransmitReceived),
-            (Effects::FIN, Counter::FinReceived),
-            (Effects::SHUT, Counter::ZeroWindow),
-        ],
-    );
+        .received(effects, segment.payload, watched.flow, watched.now);
     if effects.any(Effects::HANDSHAKE.and(Effects::REFUSED)) {
         let _ = PENDING.remove(&tuple);
     }
-    if effects.any(Effects::HANDSHAKE) {
-        let handshake = u64::from(watched.flow.heard.handshake_us);
-        watched.stats.add(Counter::HandshakeMicroseconds, handshake);
-    }
-    let Flow { sent, .. } = *watched.flow;
-    if effects.any(Effects::REFUSED) {
-        watched.report(config, Kind::Refused, 0, sent.opened);
-    }
-    if effects.any(Effects::RST) {
-        watched.report(config, Kind::Reset, 0, sent.last);
-    }
-    if effects.any(Effects::FIN) {
-        watched.report(config, Kind::Finished, 0, sent.last);
+    if let Some(evidence) = flow::heard_evidence(watched.flow, effects) {
+        watched.report(config, evidence);
     }
 }
 
@@ -256,6 +196,13 @@ pub(crate) fn unreachable(sight: &Sight, quoted: &Quoted) {
     }
     watched.stats.add(Counter::Unreachable, 1);
     let _ = PENDING.remove(&quoted.tuple);
-    let last = watched.flow.sent.last;
-    watched.report(config, Kind::Unreachable, u32::from(quoted.code), last);
+    let (count, since) = (u32::from(quoted.code), watched.flow.sent.last);
+    watched.report(
+        config,
+        Evidence {
+            kind: Kind::Unreachable,
+            count,
+            since,
+        },
+    );
 }

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Tuple;
+use crate::packet::{Quoted, Segment, flags};
+use crate::{Config, Tuple};
 
 const MS: u64 = 1_000_000;
 const ISN: u32 = u32::MAX - 50;
@@ -254,6 +255,63 @@ fn a_closed_window_is_noticed_once_until_it_opens() {
     assert_eq!(ingress(&mut flow, &shut, MS), Effects::default());
     hear(&mut flow, 5, IRS + 1, first(), 0);
     assert_eq!(ingress(&mut flow, &shut, MS), Effects::SHUT);
+}
+
+#[test]
+fn evidence_is_reported_from_the_threshold_on() {
+    let mut flow = connected();
+    send(&mut flow, 10, first(), 100);
+    let mut told = |at| {
+        let effects = send(&mut flow, at, first(), 100);
+        sent_evidence(&flow, effects, &config())
+    };
+    assert_eq!(told(214), None);
+    assert_eq!(
+        told(422),
+        Some(Evidence {
+            kind: Kind::Streak,
+            count: 2,
+            since: 10 * MS
+        })
+    );
+    assert_eq!(
+        told(846),
+        Some(Evidence {
+            kind: Kind::Streak,
+            count: 3,
+            since: 10 * MS
+        })
+    );
+
+    let mut flow = connected();
+    let mut told = |at| {
+        let effects = send(&mut flow, at, first().wrapping_sub(1), 0);
+        sent_evidence(&flow, effects, &config())
+    };
+    assert_eq!((told(1_001), told(2_001)), (None, None));
+    assert_eq!(
+        told(3_001),
+        Some(Evidence {
+            kind: Kind::Silent,
+            count: 2,
+            since: 1_001 * MS
+        })
+    );
+}
+
+#[test]
+fn only_the_endpoints_own_end_is_reported() {
+    let mut flow = connected();
+    let fin = segment(flags::FIN | flags::ACK, first(), IRS + 1, 0);
+    let effects = egress(&mut flow, &fin, &config(), MS);
+    assert_eq!(
+        (effects, sent_evidence(&flow, effects, &config())),
+        (Effects::FIN, None)
+    );
+    let fin = segment(flags::FIN | flags::ACK, IRS + 1, first(), 0);
+    let effects = ingress(&mut flow, &fin, 2 * MS);
+    let told = heard_evidence(&flow, effects).map(|evidence| evidence.kind);
+    assert_eq!(told, Some(Kind::Finished));
 }
 
 // [KERNEL-6]

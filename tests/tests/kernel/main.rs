@@ -6,8 +6,11 @@
 #![cfg(test)]
 
 mod bench;
+mod cost;
 mod differential;
 mod faults;
+mod frames;
 mod loading;
 mod loss;
+mod programs;
 mod support;
