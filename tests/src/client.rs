@@ -289,9 +289,9 @@ pub async fn ask(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer {
     Exchange::begin(address, request).await.answer().await
 }
 
-/// The bytes of a `GET`.
+/// The bytes of a `GET`, by a host name that the admin listener takes for its own.
 pub fn get(target: &str) -> Vec<u8> {
-    format!("GET {target} HTTP/1.1\r\nhost: lb.test\r\n\r\n").into_bytes()
+    format!("GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
 }
 
 /// The bytes of a JSON `POST` with these further header lines, each ended by CRLF.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -30,8 +30,13 @@ pub struct Lb {
 impl Lb {
     /// Starts the daemon and waits until it is ready.
     pub async fn start(setup: &Setup) -> Self {
+        Self::with(&setup.text()).await
+    }
+
+    /// Starts the daemon with the text of a configuration, whose log is JSON, and waits until it is ready.
+    pub async fn with(text: &str) -> Self {
         let folder = Folder::new();
-        let file = folder.write("lb.yaml", &setup.text());
+        let file = folder.write("lb.yaml", text);
         let mut child = command(["run", "-c"])
             .arg(&file)
             .spawn()
@@ -257,36 +262,44 @@ impl Drop for Folder {
     }
 }
 
+/// What the process has written so far, and how many of its pipes are still open.
 #[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+struct Log(Arc<Mutex<(String, usize)>>);
 
 impl Log {
     fn follow(&self, pipe: impl AsyncRead + Send + Unpin + 'static) {
         let log = self.clone();
+        log.lock().1 += 1;
         tokio::spawn(async move {
             let mut lines = BufReader::new(pipe).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                let mut text = log.0.lock().expect("no holder panics");
+                let text = &mut log.lock().0;
                 text.push_str(&line);
                 text.push('\n');
             }
+            log.lock().1 -= 1;
         });
     }
 
+    fn lock(&self) -> MutexGuard<'_, (String, usize)> {
+        self.0.lock().expect("no holder panics")
+    }
+
     fn text(&self) -> String {
-        self.0.lock().expect("no holder panics").clone()
+        self.lock().0.clone()
     }
 
     async fn line(&self, parts: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let text = self.text();
+            let (text, open) = self.lock().clone();
             if let Some(line) = text
                 .lines()
                 .find(|line| parts.iter().all(|part| line.contains(part)))
             {
                 return line.to_owned();
             }
+            assert!(open > 0, "ended without a log line with {parts:?}; log:\n{text}");
             assert!(
                 Instant::now() < deadline,
                 "no log line with {parts:?} within {PATIENCE:?}; log:\n{text}"
@@ -316,17 +329,55 @@ fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// The binary under test: `LB_BIN`, else the one that cargo built beside the tests.
-fn binary() -> PathBuf {
-    if let Some(binary) = std::env::var_os("LB_BIN") {
-        return binary.into();
+/// The Python that has the openai package, or `None` after saying why there is none; with `LB_REQUIRE_CLIENTS=1` its
+/// absence is a failure.
+pub fn openai_python() -> Option<String> {
+    let python = std::env::var("LB_OPENAI_PYTHON")
+        .ok()
+        .filter(|path| !path.is_empty());
+    if python.is_none() {
+        skip("LB_OPENAI_PYTHON names no Python with the openai package");
     }
-    let test = std::env::current_exe().expect("a running test has a path");
-    let profile = test
-        .ancestors()
-        .nth(2)
-        .expect("tests are built in target/<profile>/deps");
-    profile.join("lb-under-test")
+    python
+}
+
+/// Says that a test is skipped, and why; a failure where clients are required.
+#[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
+pub fn skip(why: &str) {
+    assert!(
+        std::env::var_os("LB_REQUIRE_CLIENTS").is_none_or(|value| value != "1"),
+        "required, but {why}"
+    );
+    eprintln!("skipped: {why}");
+}
+
+/// The binary under test: `LB_BIN`, else the one of this profile, built now.
+///
+/// Cargo builds no binary of another package for a test, and an old one would test the past. The whole workspace is
+/// built since a single package would be built with other features of its dependencies, all over again.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(binary) = std::env::var_os("LB_BIN") {
+            return binary.into();
+        }
+        let test = std::env::current_exe().expect("a running test has a path");
+        let folder = test
+            .ancestors()
+            .nth(2)
+            .expect("tests are built in target/<profile>/deps");
+        let mut build = std::process::Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--workspace", "--bins"]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "lb does not build");
+        folder.join("lb")
+    })
 }
 
 /// How often what cannot be waited for is looked at.

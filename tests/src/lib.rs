@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod netns;
 pub mod provider;
 pub mod setup;
+pub mod sim;
 
 /// How long anything awaited may take before the test fails; generous, since the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -54,10 +54,8 @@ impl Setup {
             write!(endpoints, "{{ name: {name}-{number}, url: \"{url}\" }}, ")
                 .expect("a String takes everything");
         }
-        self.providers.push((
-            name.to_owned(),
-            format!("endpoints: [ {endpoints} ], api_key: key-of-{name}"),
-        ));
+        self.providers
+            .push((name.to_owned(), format!("endpoints: [ {endpoints} ]")));
         self
     }
 
@@ -124,17 +122,13 @@ impl Setup {
         ));
         line("admin: { address: \"127.0.0.1:0\" }".into());
         line("log: { format: json }".into());
-        line(format!(
-            "server: {{ {} }}",
-            [&["workers: 1".to_owned()], &self.server[..]].concat().join(", ")
-        ));
+        line(format!("server: {{ {} }}", flow("workers: 1", &self.server)));
         self.top.iter().cloned().for_each(&mut line);
         line("providers:".into());
         for (name, members) in &self.providers {
-            let members = [std::slice::from_ref(members), &self.provider[..]]
-                .concat()
-                .join(", ");
-            line(format!("  {name}: {{ {members} }}"));
+            let key = format!(", api_key: key-of-{name}");
+            let key = if self.keyless { "" } else { &key };
+            line(format!("  {name}: {{ {}{key} }}", flow(members, &self.provider)));
         }
         let target =
             |(name, _): &(String, String)| format!("{{ provider: {name}, upstream_model: {name}-model }}");

@@ -132,7 +132,7 @@ async fn the_state_names_models_pools_providers_and_endpoints() {
 #[tokio::test]
 async fn the_state_is_read_only() {
     let (_preferred, _alternate, lb) = start().await;
-    let post = "POST /api/v1/state HTTP/1.1\r\nhost: lb.test\r\ncontent-length: 0\r\n\r\n";
+    let post = "POST /api/v1/state HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(ask(lb.admin(), post).await.status(), 405);
 }
 

@@ -9,31 +9,11 @@ use std::path::Path;
 use std::process::Stdio;
 
 use lb_tests::client::chat_body;
-use lb_tests::daemon::Lb;
+use lb_tests::daemon::{Lb, openai_python, skip};
 use lb_tests::provider::{Provider, Refusing, Script, Signal};
 use lb_tests::setup::Setup;
 use serde_json::{Value, json};
 use tokio::process::Command;
-
-/// The interpreter that has the SDK, or `None` after saying why there is none.
-fn python() -> Option<String> {
-    let python = std::env::var("LB_OPENAI_PYTHON")
-        .ok()
-        .filter(|path| !path.is_empty());
-    if python.is_none() {
-        skip("LB_OPENAI_PYTHON names no Python with the openai package");
-    }
-    python
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
-fn skip(why: &str) {
-    assert!(
-        std::env::var_os("LB_REQUIRE_CLIENTS").is_none_or(|value| value != "1"),
-        "required, but {why}"
-    );
-    eprintln!("skipped: {why}");
-}
 
 /// What an application gets that asks lb through the SDK.
 async fn sdk(python: &str, lb: &Lb, how: &str) -> Value {
@@ -71,7 +51,7 @@ fn failures() -> [Script; 6] {
 
 #[tokio::test]
 async fn the_sdk_gets_the_alternates_whole_stream_whatever_the_preferred_provider_does() {
-    let Some(python) = python() else { return };
+    let Some(python) = openai_python() else { return };
     let preferred = Provider::start(Script::silent()).await;
     let alternate = Provider::start(Script::streamed(&["from ", "the ", "alternate"])).await;
     let setup = Setup::pair(&preferred, &alternate).fallback("first_token_timeout_ms: 300");
@@ -95,7 +75,7 @@ async fn the_sdk_gets_the_alternates_whole_stream_whatever_the_preferred_provide
 
 #[tokio::test]
 async fn the_sdk_gets_the_alternates_whole_answer_when_it_does_not_stream() {
-    let Some(python) = python() else { return };
+    let Some(python) = openai_python() else { return };
     let preferred = Provider::start(Script::silent()).await;
     let alternate = Provider::start(Script::completion("from the alternate")).await;
     let lb = Lb::start(&Setup::pair(&preferred, &alternate).provider("timeouts: { read_ms: 300 }")).await;
@@ -117,7 +97,7 @@ async fn the_sdk_gets_the_alternates_whole_answer_when_it_does_not_stream() {
 
 #[tokio::test]
 async fn the_sdk_streams_through_the_preferred_provider_when_all_is_well() {
-    let Some(python) = python() else { return };
+    let Some(python) = openai_python() else { return };
     let preferred = Provider::start(Script::streamed(&["straight ", "through"])).await;
     let alternate = Provider::start(Script::error(500)).await;
     let lb = Lb::start(&Setup::pair(&preferred, &alternate)).await;
@@ -131,7 +111,7 @@ async fn the_sdk_streams_through_the_preferred_provider_when_all_is_well() {
 // [STREAM-12]
 #[tokio::test]
 async fn a_cut_after_tokens_raises_in_the_sdk() {
-    let Some(python) = python() else { return };
+    let Some(python) = openai_python() else { return };
     let cut = Script::stream().token("half ").token("an ").pause(100);
     let provider = Provider::start(cut.clone().reset()).await;
     let lb = Lb::start(&Setup::single(&provider)).await;
@@ -148,7 +128,7 @@ async fn a_cut_after_tokens_raises_in_the_sdk() {
 
 #[tokio::test]
 async fn errors_of_our_own_are_the_sdks_own_kinds_and_end_its_retries() {
-    let Some(python) = python() else { return };
+    let Some(python) = openai_python() else { return };
     let (first, second) = (Refusing::new(), Refusing::new());
     let lb = Lb::start(
         &Setup::new()

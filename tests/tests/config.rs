@@ -2,6 +2,12 @@
 //!
 //! Each `golden/config/NAME.yaml` has what is said of it beside it in `NAME.txt`; `UPDATE=1` accepts what is said now.
 
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "the whole file is a test module"
+)]
+
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use lb::config::{self, Checked, Failure, Origin, Report};
@@ -134,9 +140,139 @@ fn a_report_as_json_names_file_line_column_key_and_mend() {
     let (report, _) = said("x", text);
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!((&json["ok"], &json["file"]), (&false.into(), &"x.yaml".into()));
-    let first = &json["diagnostics"][1];
+    let first = &json["diagnostics"][0];
     assert_eq!(first["code"], "E101");
-    assert_eq!((&first["line"], &first["column"]), (&7.into(), &31.into()));
+    assert_eq!((&first["line"], &first["column"]), (&7.into(), &30.into()));
     assert_eq!(first["key"], "models.m.targets[0].provider");
     assert_eq!(first["help"][0], "did you mean `gpu`?");
+}
+
+fn read_config(name: &str) -> (String, Checked) {
+    let text = fs::read_to_string(configs().join(name)).unwrap();
+    let environment = |name: &str| (name == "HOSTED_API_KEY").then(|| SECRET.to_owned());
+    match config::parse(&text, name, &environment) {
+        Ok(checked) => (text, checked),
+        Err(Failure::Invalid(report)) => panic!("{}", report.render(false)),
+        Err(failure @ Failure::Unreadable { .. }) => panic!("{failure}"),
+    }
+}
+
+// [CFG-9]
+#[test]
+fn the_reference_file_shows_every_default() {
+    let (text, checked) = read_config("lb.yaml");
+    let lines: Vec<&str> = text.lines().collect();
+    for setting in &checked.settings {
+        let Origin::Line(line) = setting.origin else {
+            continue;
+        };
+        let example = lines[line - 1].contains("# example");
+        if let Some(default) = setting.default.as_ref().filter(|_| !example) {
+            assert_eq!(&setting.value, default, "line {line}: {}", setting.key);
+        }
+    }
+}
+
+// [CFG-9]
+#[test]
+fn the_reference_file_has_every_knob() {
+    let (_, checked) = read_config("lb.yaml");
+    // The first of each kind spells everything out; the others show what may be left out.
+    let shortened = [
+        "providers.vendor",
+        "models.chat-small",
+        "models.embed",
+        "presets.assistant-fast",
+    ];
+    let second = ["endpoints[1]", "targets[1]", "targets[2]"];
+    for setting in &checked.settings {
+        let brief = shortened.iter().any(|key| setting.key.starts_with(key))
+            || second.iter().any(|key| setting.key.contains(key));
+        assert!(
+            brief || setting.origin != Origin::Default,
+            "lb.yaml lacks {}",
+            setting.key
+        );
+    }
+}
+
+#[test]
+fn the_reference_file_is_warned_of_only_for_what_comes_later() {
+    let (_, checked) = read_config("lb.yaml");
+    for warning in checked.warnings.diagnostics() {
+        assert_eq!(warning.code, "W900", "{}: {}", warning.key, warning.message);
+    }
+}
+
+#[test]
+fn the_quickstart_is_accepted_without_a_warning() {
+    let (_, checked) = read_config("quickstart.yaml");
+    assert_eq!(checked.warnings.render(false), "");
+    assert_eq!(checked.config.models[0].targets.len(), 2);
+}
+
+// [CFG-6]
+#[test]
+fn an_explanation_shows_variables_by_name_and_secrets_not_at_all() {
+    let text = "version: 1\nlisteners:\n  - name: a\n    address: 127.0.0.1:${PORT}\nproviders:\n  gpu:\n    endpoints: \
+                [{ url: http://gpu }]\n    api_key: ${SECRET}\n    headers: { x-team: literal-secret }\nmodels:\n  m: { \
+                targets: [{ provider: gpu }] }\n";
+    let checked = parse(text);
+    let explained: Vec<String> = checked.settings.iter().map(ToString::to_string).collect();
+    let line = |key: &str| {
+        explained
+            .iter()
+            .find(|line| line.starts_with(&format!("{key}: ")))
+            .unwrap()
+            .as_str()
+    };
+    assert_eq!(
+        line("listeners[0].address"),
+        "listeners[0].address: 127.0.0.1:${PORT}  # line 4"
+    );
+    assert_eq!(
+        line("providers.gpu.api_key"),
+        "providers.gpu.api_key: set  # line 8"
+    );
+    assert_eq!(
+        line("providers.gpu.headers.x-team"),
+        "providers.gpu.headers.x-team: set  # line 9"
+    );
+    assert_eq!(line("server.workers"), "server.workers: 0  # default");
+    assert_eq!(
+        line("models.m.fallback.first_token_timeout_ms"),
+        "models.m.fallback.first_token_timeout_ms: 20000  # from failover.first_token_timeout_ms"
+    );
+    assert_eq!(checked.config.listeners[0].address.port(), 8081);
+    let all = explained.join("\n") + &format!("{:?}", checked.config);
+    assert!(!all.contains(SECRET) && !all.contains("literal-secret"), "{all}");
+}
+
+// [CFG-9]
+#[test]
+fn the_reference_file_names_every_key_of_the_schema() {
+    fn keys(schema: &serde_json::Value, into: &mut BTreeSet<String>) {
+        match schema {
+            serde_json::Value::Object(members) => {
+                if let Some(properties) = members
+                    .get("properties")
+                    .and_then(|properties| properties.as_object())
+                {
+                    into.extend(properties.keys().cloned());
+                }
+                members.values().for_each(|member| keys(member, into));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
+            _ => {}
+        }
+    }
+    let mut known = BTreeSet::new();
+    keys(&serde_json::from_str(&config::schema()).unwrap(), &mut known);
+    assert!(known.len() > 150, "{known:?}");
+    let text = fs::read_to_string(configs().join("lb.yaml")).unwrap();
+    let words: BTreeSet<&str> = text
+        .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+        .collect();
+    let missing: Vec<_> = known.iter().filter(|key| !words.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

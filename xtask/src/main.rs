@@ -104,3 +104,27 @@ fn run(verb: Verb) -> Result {
         Verb::Golden => golden::run(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_sound_command_line() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_the_demos_own() {
+        let args = Args::try_parse_from(["xtask", "demo", "--install", "--", "--for", "9s"]).unwrap();
+        let Verb::Demo(demo) = args.verb else {
+            panic!("another verb")
+        };
+        assert_eq!(
+            format!("{demo:?}"),
+            r#"Args { setup: Args { install: true }, args: ["--for", "9s"] }"#
+        );
+    }
+}

@@ -21,30 +21,14 @@ pub(crate) fn build_lb() -> Result<PathBuf> {
 
 /// A run of every test but the privileged ones.
 pub(crate) fn all() -> Result<Command> {
-    let mut command = if nextest() {
-        let mut command = command::cargo();
-        command.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
-        command.args([
-            "--status-level=slow",
-            "--filterset",
-            &format!("not binary(={KERNEL})"),
-        ]);
-        command
+    let mut command = runner();
+    command.arg("--no-fail-fast");
+    if nextest() {
+        command.args(["--filterset", &format!("not binary(={KERNEL})")]);
     } else {
-        let mut command = command::cargo();
-        command.args([
-            "test",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-            "--lib",
-            "--bins",
-        ]);
-        for name in test_files() {
-            command.args(["--test", &name]);
-        }
-        command
-    };
+        command.args(["--lib", "--bins"]);
+        command.args(test_files().iter().flat_map(|name| ["--test", name]));
+    }
     command.env("LB_BIN", build_lb()?);
     offer_openai(&mut command)?;
     Ok(command)
@@ -52,12 +36,20 @@ pub(crate) fn all() -> Result<Command> {
 
 /// A run of the tests of one file below tests/tests.
 pub(crate) fn one(file: &str) -> Command {
+    let mut command = runner();
+    command.args(["--test", file]);
+    command
+}
+
+fn runner() -> Command {
     let mut command = command::cargo();
-    if nextest() {
-        command.args(["nextest", "run", "--workspace", "--locked", "--test", file]);
+    // Passed tests are counted, not listed.
+    let run: &[&str] = if nextest() {
+        &["nextest", "run", "--cargo-quiet", "--status-level=slow"]
     } else {
-        command.args(["test", "--workspace", "--locked", "--test", file]);
-    }
+        &["test", "--quiet"]
+    };
+    command.args(run).args(["--workspace", "--locked"]);
     command
 }
 

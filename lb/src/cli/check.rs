@@ -11,7 +11,7 @@ use crate::config::{self, Checked, Failure, Report};
 
 /// Validates a configuration.
 #[derive(Args, Clone, Debug)]
-pub struct Check {
+pub(super) struct Check {
     /// The file to validate
     #[arg(
         short,
@@ -34,7 +34,7 @@ pub struct Check {
 
 /// How problems are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// With the lines they are about
     Text,
     /// As one JSON object
@@ -44,7 +44,7 @@ pub enum Format {
 /// Runs `lb check` and gives the process's exit code: 0, 66 without a file, 78 with one that cannot be used.
 ///
 /// Problems go to standard error as text and to standard output as JSON; settings go to standard output.
-pub fn check(args: &Check) -> u8 {
+pub(super) fn check(args: &Check) -> u8 {
     let colour = io::stderr().is_terminal();
     run(args, colour, &mut anstream::stdout(), &mut anstream::stderr()).unwrap_or(BROKEN_PIPE)
 }
@@ -96,3 +96,6 @@ fn print(
 const INVALID: u8 = 78;
 /// Nobody reads what is printed: as with any tool in a pipe, an internal failure.
 const BROKEN_PIPE: u8 = 70;
+
+#[cfg(test)]
+mod tests;

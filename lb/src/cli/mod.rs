@@ -39,7 +39,7 @@ enum Verb {
 struct ConfigFile {
     /// The configuration file.
     #[arg(
-        short,
+        short = 'c',
         long = "config",
         value_name = "FILE",
         env = "LB_CONFIG",

@@ -5,6 +5,6 @@ use std::io::{self, Write as _};
 use crate::config;
 
 /// Prints the JSON Schema of lb.yaml.
-pub fn schema() -> io::Result<()> {
+pub(super) fn schema() -> io::Result<()> {
     anstream::stdout().write_all(config::schema().as_bytes())
 }

@@ -4,104 +4,23 @@
 //! known together, and because a value from the environment must not be repeated.
 
 mod access;
-
-use std::fmt;
+mod fault;
 
 use serde::{
     Deserialize,
-    de::{self, Deserializer, IntoDeserializer as _, Visitor, value::StrDeserializer},
+    de::{Deserializer, IntoDeserializer as _, Visitor, value::StrDeserializer},
 };
 
 use self::access::{Items, Pairs, Triple};
+pub(super) use self::fault::{Fault, FaultKind};
 use super::{
-    Span,
     node::{Form, Node, Scalar},
-    path::{Path, Step},
     span::SPANNED,
 };
 
 /// Reads `root` as a `T`, or gives the first fault.
 pub(super) fn read<'de, T: Deserialize<'de>>(root: &'de Node) -> Result<T, Fault> {
     T::deserialize(root).map_err(|fault| fault.within(root.span))
-}
-
-/// The first thing that does not fit, and where.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) kind: FaultKind,
-    pub(super) span: Option<Span>,
-    /// From the value at fault up to the top; of a key, from the block that it stands in.
-    pub(super) steps: Vec<Step>,
-}
-
-#[derive(Debug)]
-pub(super) enum FaultKind {
-    /// A key that must be there is not.
-    Missing(&'static str),
-    /// Anything else, said in words.
-    Other(String),
-    /// A value of the wrong type: what it must be, and what it is.
-    Type { must: &'static str, is: &'static str },
-    /// A key that is not known here, and those that are.
-    UnknownKey { known: &'static [&'static str] },
-    /// A word that is not known here, and those that are.
-    UnknownWord { known: &'static [&'static str] },
-}
-
-impl Fault {
-    fn new(kind: FaultKind) -> Self {
-        Self {
-            kind,
-            span: None,
-            steps: Vec::new(),
-        }
-    }
-
-    /// The way to the value at fault.
-    pub(super) fn path(&self) -> Path {
-        self.steps
-            .iter()
-            .rev()
-            .fold(Path::default(), |path, step| path.then(step))
-    }
-
-    /// Adds a step to the way, seen from below.
-    fn below(mut self, step: Step) -> Self {
-        self.steps.push(step);
-        self
-    }
-
-    /// Places a fault that has no place yet.
-    fn within(mut self, span: Span) -> Self {
-        self.span.get_or_insert(span);
-        self
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.kind)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl de::Error for Fault {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::new(FaultKind::Other(message.to_string()))
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Self::new(FaultKind::Missing(field))
-    }
-
-    fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
-        Self::new(FaultKind::UnknownKey { known })
-    }
-
-    fn unknown_variant(_: &str, known: &'static [&'static str]) -> Self {
-        Self::new(FaultKind::UnknownWord { known })
-    }
 }
 
 impl Node {

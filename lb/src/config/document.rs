@@ -25,7 +25,7 @@ impl Document {
     ) -> Result<(Self, Vec<Diagnostic>), (String, Vec<Diagnostic>)> {
         let mut root = match yaml::read(text) {
             Ok(root) => root,
-            Err(fault) => return Err((mask::text(text), vec![fault])),
+            Err(fault) => return Err((mask::text(text), vec![*fault])),
         };
         let mut problems = interpolate::expand(&mut root, text, environment);
         for problem in &mut problems {
@@ -66,10 +66,6 @@ impl Document {
 
     /// The line of a byte, from 1.
     pub(super) fn line(&self, span: Span) -> usize {
-        self.text.as_bytes()[..span.start.min(self.text.len())]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
-            + 1
+        self.text[..span.start.min(self.text.len())].matches('\n').count() + 1
     }
 }

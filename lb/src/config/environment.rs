@@ -38,16 +38,18 @@ pub(super) fn check(needs: &[Need]) -> Vec<Diagnostic> {
     let problems = needs.iter().filter_map(|need| {
         let problem = match &need.what {
             What::Address(address) => bind(need, *address),
-            What::File(path) => open(need, path).err(),
+            What::File(path) => open(need, path).err().map(|problem| *problem),
             What::Host(host, port) => look_up(need, host, *port),
-            What::Secret(path) => open(need, path).map_or_else(Some, |file| others_can_read(need, &file)),
+            What::Secret(path) => {
+                open(need, path).map_or_else(|problem| Some(*problem), |file| others_can_read(need, &file))
+            }
         };
         problem.map(|problem| problem.at(need.key.as_str()))
     });
     problems.collect()
 }
 
-fn open(need: &Need, path: &Path) -> Result<File, Diagnostic> {
+fn open(need: &Need, path: &Path) -> Result<File, Box<Diagnostic>> {
     let readable = File::open(path).and_then(|file| match file.metadata()? {
         meta if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         _ => Ok(file),
@@ -59,7 +61,7 @@ fn open(need: &Need, path: &Path) -> Result<File, Diagnostic> {
             _ => "name a file that can be read",
         };
         let message = format!("`{}` cannot be read: {}", need.key, reason(&error));
-        Diagnostic::error("E401", need.span, message).help(help)
+        Box::new(Diagnostic::error("E401", need.span, message).help(help))
     })
 }
 
@@ -108,3 +110,6 @@ fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
+
+#[cfg(test)]
+mod tests;

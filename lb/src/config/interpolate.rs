@@ -23,7 +23,7 @@ pub(super) fn expand(root: &mut Node, text: &str, environment: Environment<'_>) 
                     scalar.text = value;
                     scalar.from_environment = true;
                 }
-                Err(problem) => problems.push(problem),
+                Err(problem) => problems.push(*problem),
             }
         } else if text[span.range()].starts_with('"') && looks_like_a_reference(&scalar.text) {
             problems.push(
@@ -44,7 +44,11 @@ fn walk(node: &mut Node, visit: &mut impl FnMut(Span, &mut Scalar)) {
 }
 
 /// The value with every reference replaced, or nothing where there is none.
-fn expand_scalar(text: &str, span: Span, environment: Environment<'_>) -> Result<Option<String>, Diagnostic> {
+fn expand_scalar(
+    text: &str,
+    span: Span,
+    environment: Environment<'_>,
+) -> Result<Option<String>, Box<Diagnostic>> {
     let mut out = String::new();
     let mut rest = text;
     let mut found = false;
@@ -57,7 +61,8 @@ fn expand_scalar(text: &str, span: Span, environment: Environment<'_>) -> Result
                 start: at,
                 end: span.end,
             };
-            return Err(Diagnostic::error("E003", whole, "`${` is not closed").help("add the missing `}`"));
+            let problem = Diagnostic::error("E003", whole, "`${` is not closed");
+            return Err(problem.help("add the missing `}`").into());
         };
         out.push_str(&rest[..open]);
         out.push_str(&value_of(
@@ -75,7 +80,7 @@ fn expand_scalar(text: &str, span: Span, environment: Environment<'_>) -> Result
 }
 
 /// What the inside of one `${…}` stands for.
-fn value_of(body: &str, span: Span, environment: Environment<'_>) -> Result<String, Diagnostic> {
+fn value_of(body: &str, span: Span, environment: Environment<'_>) -> Result<String, Box<Diagnostic>> {
     let name_end = body
         .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .unwrap_or(body.len());
@@ -86,17 +91,21 @@ fn value_of(body: &str, span: Span, environment: Environment<'_>) -> Result<Stri
         (_, "") if valid => environment(name).ok_or_else(|| missing(name, span, "")),
         (Some(":-"), _) if valid => Ok(set().unwrap_or_else(|| operator[2..].to_owned())),
         (Some(":?"), _) if valid => set().ok_or_else(|| missing(name, span, &operator[2..])),
-        _ => Err(Diagnostic::error("E003", span, "this is not a reference to a variable")
-            .help("the forms are ${NAME}, ${NAME:-default} and ${NAME:?message}; put the value in single quotes to mean it as it stands")),
+        _ => {
+            let problem = Diagnostic::error("E003", span, "this is not a reference to a variable");
+            let forms = "the forms are ${NAME}, ${NAME:-default} and ${NAME:?message}";
+            Err(problem
+                .help(format!("{forms}; single quotes take a value as it stands"))
+                .into())
+        }
     }
 }
 
-fn missing(name: &str, span: Span, why: &str) -> Diagnostic {
+fn missing(name: &str, span: Span, why: &str) -> Box<Diagnostic> {
     let message = format!("the environment variable `{name}` is not set");
     let diagnostic = Diagnostic::error("E003", span, message).label(why.trim());
-    diagnostic.help(format!(
-        "set {name} for the process, or give a default: ${{{name}:-…}}"
-    ))
+    let help = format!("set {name} for the process, or give a default: ${{{name}:-…}}");
+    diagnostic.help(help).into()
 }
 
 fn looks_like_a_reference(text: &str) -> bool {

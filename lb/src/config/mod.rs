@@ -155,3 +155,6 @@ pub fn parse(text: &str, file: &str, environment: Environment<'_>) -> Result<Che
         needs,
     })
 }
+
+#[cfg(test)]
+mod tests;

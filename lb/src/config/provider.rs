@@ -11,6 +11,10 @@ use crate::policy::health;
 
 /// One upstream service: endpoints that serve the same thing under one key.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the file, and they do not depend on each other"
+)]
 pub struct Provider {
     /// Shown in logs and metrics.
     pub name: Name,
@@ -93,7 +97,7 @@ impl Connections {
     pub fn idle_timeout(&self, scheme: Scheme) -> Duration {
         self.idle_timeout.unwrap_or(match scheme {
             Scheme::Http => Duration::from_secs(4),
-            Scheme::Https => Duration::from_secs(60),
+            Scheme::Https => Duration::from_mins(1),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, ops::Ran
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, MapAccess, SeqAccess, Visitor},
+    de::{Error as _, MapAccess, SeqAccess, Visitor},
 };
 
 /// A stretch of the file, in bytes.

@@ -1,10 +1,14 @@
 //! Where an endpoint is.
 
+mod host;
+
 use std::{
     fmt,
     net::{IpAddr, Ipv6Addr},
     str::FromStr,
 };
+
+pub use self::host::Host;
 
 /// The address of an endpoint: `http` or `https`, a host, and what comes before every request path.
 ///
@@ -25,15 +29,6 @@ pub enum Scheme {
     Http,
     /// Over TLS.
     Https,
-}
-
-/// A host as a URL writes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Host {
-    /// A literal address, to which nothing needs to be looked up.
-    Address(IpAddr),
-    /// A name for the resolver, in lower case.
-    Name(String),
 }
 
 impl Url {
@@ -86,33 +81,6 @@ impl Scheme {
         match self {
             Self::Http => "http",
             Self::Https => "https",
-        }
-    }
-}
-
-impl Host {
-    /// Whether the host can only be this machine or its own network, so that a key sent in the clear stays there.
-    ///
-    /// A name says so by having no dot or by ending in a suffix that public DNS does not serve.
-    pub fn is_private(&self) -> bool {
-        match self {
-            Self::Address(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
-            Self::Address(IpAddr::V6(ip)) => {
-                ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
-            }
-            Self::Name(name) => {
-                !name.contains('.') || PRIVATE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(IpAddr::V4(ip)) => write!(f, "{ip}"),
-            Self::Address(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
-            Self::Name(name) => f.write_str(name),
         }
     }
 }
@@ -238,9 +206,6 @@ fn port(digits: &str) -> Result<u16, UrlFault> {
         .filter(|port| plain && *port != 0)
         .ok_or(UrlFault::Port)
 }
-
-/// RFC 6762, RFC 8375, ICANN's reservation of `.internal`, and what Kubernetes and home routers use.
-const PRIVATE_SUFFIXES: [&str; 6] = [".internal", ".local", ".localhost", ".home.arpa", ".lan", ".svc"];
 
 #[cfg(test)]
 mod tests;

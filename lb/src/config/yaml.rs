@@ -23,7 +23,7 @@ use super::{
 };
 
 /// Reads `text`, or says what is wrong with its first fault.
-pub(super) fn read(text: &str) -> Result<Node, Diagnostic> {
+pub(super) fn read(text: &str) -> Result<Node, Box<Diagnostic>> {
     let options = serde_saphyr::options! {
         // Both places of a duplicate are wanted for the message, so that they are told apart here.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for ParsedVisitor {
     }
 }
 
-fn node(text: &str, parsed: serde_saphyr::Spanned<Parsed>) -> Result<Node, Diagnostic> {
+fn node(text: &str, parsed: serde_saphyr::Spanned<Parsed>) -> Result<Node, Box<Diagnostic>> {
     let span = span(text, parsed.defined);
     let written = text.get(span.range()).unwrap_or_default();
     let scalar = |text: String, plain| Scalar {
@@ -139,7 +139,7 @@ fn node(text: &str, parsed: serde_saphyr::Spanned<Parsed>) -> Result<Node, Diagn
 
 type Pair = (serde_saphyr::Spanned<String>, serde_saphyr::Spanned<Parsed>);
 
-fn map(text: &str, entries: Vec<Pair>) -> Result<Vec<(Spanned<String>, Node)>, Diagnostic> {
+fn map(text: &str, entries: Vec<Pair>) -> Result<Vec<(Spanned<String>, Node)>, Box<Diagnostic>> {
     let mut seen: Vec<(Spanned<String>, Node)> = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         let key = Spanned {
@@ -147,12 +147,12 @@ fn map(text: &str, entries: Vec<Pair>) -> Result<Vec<(Spanned<String>, Node)>, D
             value: key.value,
         };
         if let Some((first, _)) = seen.iter().find(|(known, _)| known.value == key.value) {
-            return Err(
-                Diagnostic::error("E001", key.span, format!("key `{}` is written twice", key.value))
-                    .label("the second one")
-                    .also(first.span, "the first one")
-                    .help("remove one of them; which of the two was meant is not guessed"),
-            );
+            let message = format!("key `{}` is written twice", key.value);
+            let problem = Diagnostic::error("E001", key.span, message)
+                .label("the second one")
+                .also(first.span, "the first one")
+                .help("remove one of them; which of the two was meant is not guessed");
+            return Err(problem.into());
         }
         seen.push((key, node(text, value)?));
     }
@@ -166,14 +166,28 @@ fn span(text: &str, location: Location) -> Span {
     Span { start, end }
 }
 
-fn syntax_error(text: &str, error: &Error) -> Diagnostic {
-    let location = error.location().unwrap_or(Location::UNKNOWN);
-    let mut span = span(text, location);
-    if span.start == span.end {
-        span.end = text[span.start..]
-            .chars()
-            .next()
-            .map_or(span.end, |c| span.start + c.len_utf8());
+/// The character at a location's line and column, which is all that a syntax error has.
+fn character(text: &str, location: Location) -> Span {
+    let index = |n: u64| usize::try_from(n.saturating_sub(1)).unwrap_or(usize::MAX);
+    let line_start = text
+        .split_inclusive('\n')
+        .take(index(location.line()))
+        .map(str::len)
+        .sum::<usize>();
+    let column = text[line_start..].char_indices().nth(index(location.column()));
+    let (start, length) = column.map_or((text.len(), 0), |(at, c)| (line_start + at, c.len_utf8()));
+    Span {
+        start,
+        end: start + length,
+    }
+}
+
+fn syntax_error(text: &str, error: &Error) -> Box<Diagnostic> {
+    let span = character(text, error.location().unwrap_or(Location::UNKNOWN));
+    if matches!(error, Error::MultipleDocuments { .. }) {
+        return Diagnostic::error("E001", span, "the file is more than one YAML document")
+            .help("remove the line `---` and what follows it")
+            .into();
     }
     let message = error.to_string();
     // The place is shown by the snippet.
@@ -187,11 +201,9 @@ fn syntax_error(text: &str, error: &Error) -> Diagnostic {
         () if line.contains("${") => diagnostic
             .help("inside { } and [ ] braces belong to YAML: put a value with ${…} on a line of its own"),
         () if message.contains("tabs") => diagnostic.help("indent with spaces"),
-        () if matches!(error, Error::MultipleDocuments { .. }) => {
-            diagnostic.help("the file is one document: remove the line `---` and what follows it")
-        }
         () => diagnostic,
     }
+    .into()
 }
 
 #[cfg(test)]

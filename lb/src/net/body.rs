@@ -98,7 +98,7 @@ impl Incoming {
     }
 
     fn fail(&mut self, error: BodyError) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        self.lease = None;
+        (self.lease, self.unsent) = (None, None);
         Poll::Ready(Some(Err(error)))
     }
 }

@@ -51,10 +51,12 @@ impl Client {
         fresh: bool,
         connect_limit: Duration,
     ) -> Result<Response<Incoming>, Error> {
+        // Read once, for the pool and for what is stale; connecting counts for neither.
+        let begun = Instant::now();
         let pooled = if fresh {
             None
         } else {
-            destination.pool.take(self.worker)
+            destination.pool.take(self.worker, begun)
         };
         let reused = pooled.is_some();
         let mut connection = match pooled {
@@ -62,7 +64,6 @@ impl Client {
             // Boxed, so that requests on idle connections do not carry the room for a TLS handshake.
             None => Box::pin(dial(destination, self.hook.as_ref(), connect_limit)).await?,
         };
-        let begun = Instant::now();
         let mut exchange = Exchange::new(Outgoing::new(request), request.method);
         let answer = poll_fn(|cx| exchange.poll(&mut connection.stream, cx)).await;
         let answer = answer.map_err(|fault| classify(fault, reused, begun))?;

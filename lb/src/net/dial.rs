@@ -47,7 +47,7 @@ pub(super) async fn dial(
                 let stream = secure(destination, stream, left).await?;
                 return Ok(Connection::new(stream, address, open));
             }
-            Ok(Err(error)) => Error::Connect(error),
+            Ok(Err(error)) => error,
             Err(_) => Error::ConnectTimeout,
         };
     }
@@ -58,7 +58,19 @@ async fn connect(
     destination: &Destination,
     hook: Option<&SocketHook>,
     address: SocketAddr,
-) -> io::Result<TcpStream> {
+) -> Result<TcpStream, Error> {
+    let socket = socket(address).map_err(Error::Local)?;
+    if let Some(hook) = hook {
+        hook(destination, socket.as_fd());
+    }
+    socket.connect(address).await.map_err(|error| match error.kind() {
+        // All local ports towards this address are taken.
+        io::ErrorKind::AddrNotAvailable => Error::Local(error),
+        _ => Error::Connect(error),
+    })
+}
+
+fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()
     } else {
@@ -68,10 +80,7 @@ async fn connect(
     options.set_tcp_nodelay(true)?;
     options.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
     options.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
-    if let Some(hook) = hook {
-        hook(destination, socket.as_fd());
-    }
-    socket.connect(address).await
+    Ok(socket)
 }
 
 async fn secure(destination: &Destination, stream: TcpStream, limit: Duration) -> Result<Stream, Error> {

@@ -7,7 +7,8 @@ use crate::wire::http1::Malformed;
 /// How one attempt ended without a response head.
 ///
 /// The kinds are told apart by what may be repeated (spec: what was sent decides): after `Connect`,
-/// `ConnectTimeout`, `Dns`, `Full` and `Tls` nothing was sent; after `Stale` the upstream had given the connection up
+/// `ConnectTimeout`, `Dns`, `Full`, `Local` and `Tls` nothing was sent, and `Full` and `Local` say nothing of the
+/// upstream either; after `Stale` the upstream had given the connection up
 /// before it saw the request; after `Unanswered` it may have acted on it; after `BadResponse` it has answered
 /// something.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum Error {
     /// The destination has as many connections as it may have, all of them busy.
     #[error("connection limit reached")]
     Full,
+    /// This host has no socket to give: it is out of file descriptors, ports or memory.
+    #[error("no socket: {0}")]
+    Local(#[source] io::Error),
     /// A reused connection broke within [`STALE_WITHIN`](super::STALE_WITHIN) of the first request byte,
     /// without a byte of response: the upstream closed it while it was idle. Another connection may do.
     #[error("stale connection: {0}")]

@@ -11,6 +11,9 @@ use super::outgoing::Outgoing;
 use super::scratch;
 use crate::wire::http1::{Decoder, Head, HeadReader, Malformed};
 
+#[cfg(test)]
+mod tests;
+
 /// The request's way out and its answer's way in. They run at once: a server may answer, and often refuses, before it
 /// has read a large body, and it would never be heard if all had to be written first.
 #[derive(Debug)]

@@ -10,7 +10,7 @@
 //!        │                       │                              │                        │
 //!        │                 Error::{Dns, Connect,          Error::{Stale,           read to its end: pooled
 //!        │                 ConnectTimeout, Tls,           Unanswered,              anything else: closed
-//!        │                 Full}: nothing was sent        BadResponse}
+//!        │                 Full, Local}: nothing was sent BadResponse}
 //! ```
 //!
 //! # Cancel safety

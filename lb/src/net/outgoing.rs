@@ -27,7 +27,7 @@ pub(super) struct Outgoing {
     written: usize,
     /// Pieces that have been written.
     sent_pieces: usize,
-    /// Whether all has been written *and* flushed.
+    /// Whether all has been written *and* flushed. Then nothing is held any more: an answer may take minutes.
     sent: bool,
 }
 
@@ -72,7 +72,7 @@ impl Outgoing {
 
     /// True once the socket has taken a byte.
     pub(super) fn is_begun(&self) -> bool {
-        self.written > 0
+        self.sent || self.written > 0
     }
 
     /// True once everything has been taken and flushed.
@@ -101,7 +101,13 @@ impl Outgoing {
         }
         ready!(Pin::new(io).poll_flush(cx))?;
         self.sent = true;
+        self.release();
         Poll::Ready(Ok(()))
+    }
+
+    fn release(&mut self) {
+        scratch::give_write(std::mem::take(&mut self.head));
+        self.pieces = Vec::new();
     }
 
     fn poll_write_vectored<S: AsyncWrite + Unpin>(
@@ -139,6 +145,8 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        scratch::give_write(std::mem::take(&mut self.head));
+        if !self.sent {
+            self.release();
+        }
     }
 }

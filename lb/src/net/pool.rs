@@ -109,8 +109,7 @@ impl Pool {
     }
 
     /// Takes the newest connection of `worker` that can still be used; closes those it finds dead on the way.
-    pub(super) fn take(&self, worker: usize) -> Option<Connection> {
-        let now = Instant::now();
+    pub(super) fn take(&self, worker: usize, now: Instant) -> Option<Connection> {
         loop {
             let mut idle = self.shard(worker).pop()?;
             self.counts.idle.fetch_sub(1, Ordering::Relaxed);

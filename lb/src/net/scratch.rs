@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Bytes of one read at most.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// A write buffer that grew larger than this is not kept.
-const KEPT_WRITE_BYTES: usize = 64 * 1024;
+/// A write buffer that grew larger than this is not kept: heads and copied bodies are smaller, but for rare ones.
+const KEPT_WRITE_BYTES: usize = 16 * 1024;
 
 thread_local! {
     static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());

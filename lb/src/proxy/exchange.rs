@@ -315,7 +315,8 @@ fn ended_by(error: &net::Error) -> Ended {
         net::Error::Connect(_) => Ended::Connect,
         net::Error::ConnectTimeout => Ended::ConnectTimeout,
         net::Error::Dns => Ended::Dns,
-        net::Error::Full => Ended::NotSent,
+        // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
+        net::Error::Full | net::Error::Local(_) => Ended::NotSent,
         net::Error::Stale(_) => Ended::StaleConnection,
         net::Error::Tls(_) => Ended::Tls,
         net::Error::Unanswered(_) => Ended::Unanswered,

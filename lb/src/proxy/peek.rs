@@ -164,7 +164,8 @@ impl Peek<'_> {
             Some(Err(error)) => {
                 tracing::debug!(%error, "stream broke before it was committed");
                 self.lead.end = End::Broken;
-                self.watch.finish()
+                // What the break cut off is no event.
+                false
             }
             Some(Ok(frame)) => {
                 let seen = frame.data_ref().is_some_and(|data| {

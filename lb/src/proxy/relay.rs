@@ -37,6 +37,8 @@ pub(super) struct Relay {
     account: Account,
     worker: Arc<Worker>,
     failed: bool,
+    /// Whether a frame was handed over that hyper may not have written yet.
+    unflushed: bool,
 }
 
 /// The idle timer: armed once, and moved only when it fires, since a timer set for every token would cost more than
@@ -77,6 +79,7 @@ impl Relay {
             account,
             worker: Arc::clone(worker),
             failed: false,
+            unflushed: false,
         };
         relay.close_if_done();
         relay
@@ -85,11 +88,12 @@ impl Relay {
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         if let Some(frame) = self.withheld.next() {
             self.withheld_bytes -= frame.data_ref().map_or(0, |data| data.len() as u64);
+            self.unflushed = true;
             self.close_if_done();
             return Poll::Ready(Some(Ok(frame)));
         }
         match self.end {
-            End::Broken => return self.abort(),
+            End::Broken => return self.abort(cx),
             End::Clean => {
                 self.complete();
                 return Poll::Ready(None);
@@ -98,9 +102,10 @@ impl Relay {
         }
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Pending => {
+                self.unflushed = false;
                 ready!(self.poll_idle(cx));
                 tracing::debug!("the upstream was silent for too long");
-                self.abort()
+                self.abort(cx)
             }
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(idle) = &mut self.idle {
@@ -109,12 +114,13 @@ impl Relay {
                 if let Some(data) = frame.data_ref() {
                     self.observe(data);
                 }
+                self.unflushed = true;
                 self.close_if_done();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
                 tracing::debug!(%error, "response broke off");
-                self.abort()
+                self.abort(cx)
             }
             Poll::Ready(None) => {
                 self.complete();
@@ -157,12 +163,19 @@ impl Relay {
     }
 
     /// The body broke off or stalled.
-    fn abort(&mut self) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+    ///
+    /// hyper throws away what it has not written when a body fails, and it writes only once a body has nothing more:
+    /// so the failure waits until the frames before it, which are as true as any, have gone out.
+    fn abort(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        self.end = End::Broken;
+        if std::mem::take(&mut self.unflushed) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Some(mut tail) = self.tail.take() {
             tail.failed(self.worker.now(), &Ended::Broken, Worker::draw());
         }
         self.account.truncated();
-        self.end = End::Broken;
         Poll::Ready(Some(Err(Aborted)))
     }
 

@@ -26,6 +26,8 @@ pub struct Attempt {
 #[derive(Debug)]
 pub struct Tail {
     hold: Hold,
+    /// Whether the response counts as a success: a passed-on error ends as cleanly as an answer does.
+    success: bool,
 }
 
 /// What an ended attempt leads to.
@@ -129,8 +131,14 @@ impl Attempt {
         }
         hold.report(now, judgement.health, jitter);
         match judgement.next {
-            Next::Commit => Settled::Committed(Tail { hold: self.hold }),
-            Next::PassOn => Settled::PassOn(Tail { hold: self.hold }),
+            Next::Commit => Settled::Committed(Tail {
+                hold: self.hold,
+                success: true,
+            }),
+            Next::PassOn => Settled::PassOn(Tail {
+                hold: self.hold,
+                success: false,
+            }),
             Next::Failover => {
                 run.ended(self.hold.link, seen, elapsed);
                 Settled::Failover
@@ -168,7 +176,7 @@ impl Tail {
 
     /// The body ended as its framing promised.
     pub fn clean_end(self) {
-        if let Some(permit) = self.hold.claim.permit {
+        if let Some(permit) = self.hold.claim.permit.filter(|_| self.success) {
             self.hold.claim.endpoint.report_clean_end(permit);
         }
     }

@@ -125,7 +125,7 @@ impl Script {
 
     /// The head of a chunked event stream.
     pub fn stream() -> Self {
-        Self::stream_with(&[])
+        Self::silent().streams()
     }
 
     /// The head of a chunked event stream with these headers besides.
@@ -134,9 +134,10 @@ impl Script {
             ("content-type", "text/event-stream"),
             ("transfer-encoding", "chunked"),
         ];
-        let mut script = Self::head(200, &[&own, headers].concat());
-        script.framing = Framing::Chunked;
-        script
+        Self {
+            framing: Framing::Chunked,
+            ..Self::head(200, &[&own, headers].concat())
+        }
     }
 
     /// A whole streamed chat completion: one event a token, a finish event, `[DONE]`.
@@ -152,6 +153,15 @@ impl Script {
     pub fn then(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
+    }
+
+    /// Adds the head of a chunked event stream, for scripts that begin with silence.
+    #[must_use]
+    pub fn streams(self) -> Self {
+        let mut script = self;
+        script.steps.extend(Self::stream_with(&[]).steps);
+        script.framing = Framing::Chunked;
+        script
     }
 
     /// Adds body bytes, as one chunk where the body is chunked.

@@ -62,7 +62,7 @@ async fn a_refused_connection_is_answered_for_and_after_five_the_endpoint_is_out
     assert_eq!(
         lb.sum(
             "lb_ejections_total",
-            &["endpoint=\"gpu-0\"", "cause=\"consecutive\""]
+            &["endpoint=\"gpu-0\"", "cause=\"consecutive_failures\""]
         )
         .await,
         1

@@ -31,7 +31,7 @@ async fn silence_after_the_head_falls_under_the_same_deadline_as_silence_before_
         Script::stream().bytes("data: {\"half").stall(),
         Script::silent()
             .pause(200)
-            .then(head())
+            .streams()
             .pause(200)
             .token("late")
             .stall(),
@@ -82,7 +82,7 @@ async fn comments_do_not_move_the_deadline() {
 // [STREAM-9]
 #[tokio::test]
 async fn every_attempt_but_the_last_has_a_deadline() {
-    let slow = || Script::silent().pause(600).then(head()).token("slow").finish();
+    let slow = || Script::silent().pause(600).streams().token("slow").finish();
     let providers = [
         Provider::start(slow()).await,
         Provider::start(slow()).await,
@@ -106,7 +106,7 @@ async fn every_attempt_but_the_last_has_a_deadline() {
 // [STREAM-9]
 #[tokio::test]
 async fn a_single_provider_and_an_exempt_request_have_no_deadline() {
-    let slow = Script::silent().pause(600).then(head()).token("slow").finish();
+    let slow = Script::silent().pause(600).streams().token("slow").finish();
     let single = Provider::start(slow.clone()).await;
     let lb = Lb::start(&short_deadline(Setup::single(&single))).await;
     assert!(lb.chat(true).await.text().contains("slow"));
@@ -213,9 +213,4 @@ async fn a_fragment_of_an_event_is_not_a_first_token() {
         .stall();
     let (_preferred, _alternate, lb) = pair(fragments, Script::streamed(&["ok"])).await;
     assert!(lb.chat(true).await.text().contains("\"ok\""));
-}
-
-/// The head of a chunked stream as a step, for scripts that begin with a pause.
-fn head() -> lb_tests::provider::Step {
-    Script::stream().steps()[0].clone()
 }

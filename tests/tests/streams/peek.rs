@@ -138,16 +138,16 @@ async fn a_passthrough_model_passes_the_head_at_once_and_an_error_unchanged() {
 // [STREAM-8]
 #[tokio::test]
 async fn an_answer_that_is_no_stream_is_passed_at_once_and_piece_by_piece() {
-    let late = Signal::new();
-    let script = Script::head(
-        200,
-        &[("content-type", "application/json"), ("content-length", "12")],
-    )
-    .bytes("{\"half\"")
-    .wait(&late)
-    .bytes(":\"1\"}");
     for streaming in [true, false] {
-        let (_preferred, _alternate, lb) = pair(script.clone(), |setup| setup).await;
+        let late = Signal::new();
+        let script = Script::head(
+            200,
+            &[("content-type", "application/json"), ("content-length", "12")],
+        )
+        .bytes("{\"half\"")
+        .wait(&late)
+        .bytes(":\"1\"}");
+        let (_preferred, _alternate, lb) = pair(script, |setup| setup).await;
         let mut exchange = Exchange::begin(lb.data(), lb_tests::client::chat("chat", streaming)).await;
         assert_eq!(exchange.head().await.header("content-length"), Some("12"));
         exchange.until("{\"half\"").await;

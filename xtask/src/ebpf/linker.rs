@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use super::toolchain::Llvm;
+use super::llvm::Llvm;
 use crate::command::{self, Failure, Result};
 
 /// Set for the process that is to link: the three tools as a path list.

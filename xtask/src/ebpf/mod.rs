@@ -11,6 +11,7 @@ use std::{
 use crate::command::{self, Failure, Result};
 
 pub(crate) mod linker;
+pub(crate) mod llvm;
 pub(crate) mod toolchain;
 
 /// The manifest of the kernel programs, from the root of the workspace.

@@ -10,6 +10,7 @@ use std::{
     process::Command,
 };
 
+use super::llvm::{self, Llvm};
 use crate::command::{self, Failure, Result};
 
 /// One little-endian object serves 64-bit x86 and Arm.
@@ -43,14 +44,6 @@ enum Compiler {
 enum Linker {
     BpfLinker(PathBuf),
     Llvm(Llvm),
-}
-
-/// LLVM's three tools that together link bitcode into an object.
-#[derive(Clone, Debug)]
-pub(crate) struct Llvm {
-    pub(crate) link: PathBuf,
-    pub(crate) opt: PathBuf,
-    pub(crate) llc: PathBuf,
 }
 
 /// Finds a toolchain, or says which part of one is missing.
@@ -133,7 +126,7 @@ impl Compiler {
 
     /// The major version of the LLVM whose bitcode this compiler writes.
     fn llvm(&self) -> Result<u32> {
-        llvm_version(match self {
+        llvm::version(match self {
             Self::Complete(rustc) => Command::new(rustc),
             Self::Nightly => nightly_rustc(),
         })
@@ -150,57 +143,6 @@ impl Linker {
             .or_else(|| Llvm::unversioned(llvm))
             .map(Self::Llvm)
     }
-}
-
-impl Llvm {
-    /// The tools of one version, as Debian installs them side by side.
-    fn versioned(major: u32) -> Option<Self> {
-        Self::named(|tool| command::find(&format!("{tool}-{major}")))
-    }
-
-    /// The tools under their plain names, where they are not older than `oldest`.
-    fn unversioned(oldest: u32) -> Option<Self> {
-        let tools = Self::named(command::find)?;
-        let said = command::capture(Command::new(&tools.llc).arg("--version")).ok()?;
-        let version = said
-            .lines()
-            .find_map(|line| line.split_once("LLVM version "))
-            .and_then(|(_, v)| major(v))?;
-        (version >= oldest).then_some(tools)
-    }
-
-    fn named(find: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
-        Some(Self {
-            link: find("llvm-link")?,
-            opt: find("opt")?,
-            llc: find("llc")?,
-        })
-    }
-
-    fn to_variable(&self) -> Result<std::ffi::OsString> {
-        env::join_paths([&self.link, &self.opt, &self.llc])
-            .map_err(|error| Failure::new(format!("an LLVM tool has an unusable path: {error}")))
-    }
-
-    /// The inverse of `to_variable`, in the process that links.
-    pub(super) fn from_variable(value: &std::ffi::OsStr) -> Option<Self> {
-        let mut paths = env::split_paths(value);
-        Some(Self {
-            link: paths.next()?,
-            opt: paths.next()?,
-            llc: paths.next()?,
-        })
-    }
-}
-
-/// The major version of the LLVM that `rustc` is built on.
-pub(crate) fn llvm_version(mut rustc: Command) -> Result<u32> {
-    let version = command::capture(rustc.arg("-vV"))?;
-    let line = version
-        .lines()
-        .find_map(|line| line.strip_prefix("LLVM version: "));
-    line.and_then(major)
-        .ok_or_else(|| Failure::new("rustc does not say which LLVM it has"))
 }
 
 fn has_core(rustc: &Path) -> bool {
@@ -226,36 +168,9 @@ fn has_nightly_source() -> bool {
 
 fn nightly_rustc() -> Command {
     let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "rustc"]);
+    // A toolchain that is not there must not be downloaded only to look whether it is.
     command
-}
-
-fn major(version: &str) -> Option<u32> {
-    version.split('.').next()?.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_three_tools_survive_the_way_through_the_environment() {
-        let tools = Llvm {
-            link: "/usr/bin/llvm-link-22".into(),
-            opt: "/opt/x/opt".into(),
-            llc: "llc".into(),
-        };
-        let back = Llvm::from_variable(&tools.to_variable().unwrap()).unwrap();
-        assert_eq!(
-            (back.link, back.opt, back.llc),
-            (tools.link, tools.opt, tools.llc)
-        );
-    }
-
-    #[test]
-    fn a_version_is_known_by_its_first_number() {
-        assert_eq!(major("22.1.8"), Some(22));
-        assert_eq!(major("19"), Some(19));
-        assert_eq!(major("trunk"), None);
-    }
+        .env("RUSTUP_AUTO_INSTALL", "0")
+        .args(["run", "nightly", "rustc"]);
+    command
 }

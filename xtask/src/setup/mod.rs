@@ -18,6 +18,7 @@ use apt::Apt;
 pub(crate) use venv::openai_python;
 
 #[derive(Clone, Copy, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Install what is missing (as root, with apt); always on in CI
     #[arg(long)]

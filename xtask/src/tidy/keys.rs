@@ -10,6 +10,9 @@ use crate::command;
 const PAGE: &str = "configs/lb.yaml";
 
 pub(super) fn check(tree: &Tree, lb: &Path) -> Vec<Problem> {
+    let Some(page) = tree.file(PAGE) else {
+        return vec![Problem::whole(PAGE, "is missing: it shows users every key")];
+    };
     let schema = match command::capture(Command::new(lb).arg("schema")) {
         Ok(schema) => schema,
         Err(failure) => {
@@ -20,7 +23,7 @@ pub(super) fn check(tree: &Tree, lb: &Path) -> Vec<Problem> {
         }
     };
     match serde_json::from_str(&schema) {
-        Ok(schema) => undocumented(&schema, tree.file(PAGE).map_or("", |file| &file.text)),
+        Ok(schema) => undocumented(&schema, &page.text),
         Err(error) => vec![Problem::whole(
             PAGE,
             format!("cannot be compared: `lb schema` is not JSON: {error}"),

@@ -32,9 +32,9 @@ const fn layer(module: &'static str, modules: &'static [&'static str], crates: C
 }
 
 /// The modules that tie the others together, and `lib.rs` and `main.rs` themselves.
-const TOP: [&str; 3] = ["", "cli", "demo"];
+const TOP: [&str; 4] = ["", "cli", "demo", "run"];
 
-const LAYERS: [Layer; 10] = [
+const LAYERS: [Layer; 11] = [
     layer("policy", &[], Only("")),
     layer(
         "wire",
@@ -42,19 +42,24 @@ const LAYERS: [Layer; 10] = [
         Only("bytes http httparse httpdate memchr serde serde_json"),
     ),
     layer("config", &["policy"], Only(CONFIG)),
-    layer("metrics", &["policy"], Only("prometheus thiserror")),
+    layer("clock", &["policy"], Only("rustix tokio")),
+    layer("metrics", &["policy"], Only("prometheus thiserror tracing")),
     layer("upstream", &["config", "metrics", "policy"], Only(UPSTREAM)),
     layer("net", &["policy", "wire"], Any),
     layer("probe", &SHELL, Any),
     layer("proxy", &SHELL, Any),
-    layer("admin", &["config", "metrics", "policy", "upstream"], Any),
-    layer("kernel", &["metrics", "policy"], Any),
+    layer(
+        "admin",
+        &["clock", "config", "metrics", "policy", "upstream"],
+        Any,
+    ),
+    layer("kernel", &["clock", "metrics", "policy"], Any),
 ];
 
 const CONFIG: &str =
     "annotate_snippets http schemars secrecy serde serde_json serde_saphyr sha2 strsim subtle thiserror";
-const UPSTREAM: &str = "arc_swap bytes fastrand http secrecy thiserror tracing";
-const SHELL: [&str; 6] = ["config", "metrics", "net", "policy", "upstream", "wire"];
+const UPSTREAM: &str = "arc_swap bytes fastrand http secrecy serde thiserror tracing";
+const SHELL: [&str; 7] = ["clock", "config", "metrics", "net", "policy", "upstream", "wire"];
 
 /// Crates that only one module may name, however free the others are: what has to be replaceable in one place.
 const OWNED: [(&str, &str); 3] = [

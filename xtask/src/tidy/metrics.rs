@@ -14,8 +14,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             "names no series: nothing to compare with the documentation",
         )];
     }
-    let page = tree.file(PAGE).map_or("", |file| &file.text);
-    let undocumented = series.iter().filter(|(name, _)| !mentions(page, name));
+    let Some(page) = tree.file(PAGE) else {
+        return vec![Problem::whole(
+            PAGE,
+            "is missing: it explains every series to operators",
+        )];
+    };
+    let undocumented = series.iter().filter(|(name, _)| !mentions(&page.text, name));
     undocumented
         .map(|(name, (path, line))| Problem::at(path, *line, format!("`{name}` is not in {PAGE}")))
         .collect()

@@ -87,6 +87,6 @@ pub(crate) fn run() -> Result {
     }
     match problems.len() {
         0 => Ok(()),
-        count => Err(Failure::new(format!("tidy: {count} problems"))),
+        count => Err(Failure::new(format!("problems that tidy found: {count}"))),
     }
 }

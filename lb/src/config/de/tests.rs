@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::config::{span::Spanned, yaml};
+use crate::config::{Span, span::Spanned, yaml};
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]

@@ -3,6 +3,11 @@
 //! Each key is documented once, here; `lb schema` hands the texts to editors. Defaults and bounds are in
 //! [`super::resolve`], except those of what this version lacks ([`super::later`]).
 
+#![expect(
+    clippy::ref_option,
+    reason = "what may be left out is passed as it stands in the shape"
+)]
+
 mod front;
 mod model;
 mod process;
@@ -26,6 +31,16 @@ pub(super) use self::{
 
 /// A value that may be left out.
 pub(super) type Maybe<T> = Option<Spanned<T>>;
+
+/// The items of a list that may be left out.
+pub(super) fn items<T>(written: &Maybe<Vec<T>>) -> &[T] {
+    written.as_ref().map_or(&[], |written| &written.value)
+}
+
+/// The entries of a mapping that may be left out.
+pub(super) fn entries<T>(written: &Maybe<Entries<T>>) -> &[(Spanned<String>, T)] {
+    written.as_ref().map_or(&[], |written| &written.value.0)
+}
 
 /// The configuration of lb.
 #[derive(Deserialize, JsonSchema)]

@@ -92,7 +92,7 @@ pub(in crate::config) struct Peek {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Affinity {
-    /// header, prompt_cache_key or first_messages.
+    /// `header`, `prompt_cache_key` or `first_messages`.
     pub(in crate::config) key: Spanned<String>,
 }
 
@@ -151,9 +151,9 @@ pub(in crate::config) struct Aimd {
     pub(in crate::config) latency_budget_ms: Maybe<u64>,
     /// Part of breaches above which the share falls, 0 to below 1.
     pub(in crate::config) breach_rate_target: Maybe<f64>,
-    /// Part of breaches up to which the share rises, 0 to breach_rate_target.
+    /// Part of breaches up to which the share rises, 0 to `breach_rate_target`.
     pub(in crate::config) recovery_breach_rate: Maybe<f64>,
-    /// Outcomes in the window, min_samples to 100000.
+    /// Outcomes in the window, `min_samples` to 100000.
     pub(in crate::config) window_samples: Maybe<u64>,
     /// Outcomes before anything is decided, at least 2.
     pub(in crate::config) min_samples: Maybe<u64>,

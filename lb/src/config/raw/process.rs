@@ -114,7 +114,7 @@ pub(in crate::config) struct SynRate {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Store {
-    /// sqlite:///path or postgres://…
+    /// `sqlite:///path` or `postgres://…`
     pub(in crate::config) url: Maybe<String>,
 }
 

@@ -21,11 +21,12 @@ pub(in crate::config) struct Context<'a> {
 }
 
 /// A whole number: its default and bounds, and the code of a value outside of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Whole {
-    pub(super) default: u64,
-    pub(super) bounds: RangeInclusive<u64>,
-    pub(super) code: &'static str,
+    default: u64,
+    min: u64,
+    max: u64,
+    code: &'static str,
 }
 
 impl Whole {
@@ -33,7 +34,8 @@ impl Whole {
     pub(super) const fn new(default: u64, bounds: RangeInclusive<u64>) -> Self {
         Self {
             default,
-            bounds,
+            min: *bounds.start(),
+            max: *bounds.end(),
             code: "E256",
         }
     }
@@ -41,6 +43,10 @@ impl Whole {
     /// The same with a code of its own.
     pub(super) const fn code(self, code: &'static str) -> Self {
         Self { code, ..self }
+    }
+
+    fn bounds(self) -> RangeInclusive<u64> {
+        self.min..=self.max
     }
 }
 
@@ -61,9 +67,9 @@ impl<'a> Context<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// What the file says at `span`.
+    /// What the file says at `span`, without its quotes.
     pub(super) fn shown(&self, span: Span) -> String {
-        self.document.shown(span)
+        self.document.value_at(span).trim_matches(['"', '\'']).to_owned()
     }
 
     /// Reports `written` unless it `holds`; the message reads "`key` must …, not …".
@@ -107,12 +113,11 @@ impl<'a> Context<'a> {
 
     /// A whole number, within its bounds or else at its default.
     pub(super) fn whole(&mut self, at: &Path, key: &str, written: &Maybe<u64>, whole: Whole) -> u64 {
-        self.bounds(written, whole.code, whole.bounds.clone());
+        self.bounds(written, whole.code, whole.bounds());
         self.setting(at, key, written, Some(whole.default.to_string()));
+        let written = written.as_ref().map(|written| written.value);
         written
-            .as_ref()
-            .map(|w| w.value)
-            .filter(|v| whole.bounds.contains(v))
+            .filter(|value| whole.bounds().contains(value))
             .unwrap_or(whole.default)
     }
 
@@ -151,13 +156,16 @@ impl<'a> Context<'a> {
 
     /// Notes what a setting is: what the file says, or its default. Without a default it must be written.
     pub(super) fn setting<T>(&mut self, at: &Path, key: &str, written: &Maybe<T>, default: Option<String>) {
-        match written {
-            Some(written) => self.written(at, key, written.span, default),
-            None => {
-                let value = default.clone().unwrap_or_else(|| NULL.to_owned());
-                self.note(at, key, value, default, Origin::Default);
-            }
+        if let Some(written) = written {
+            return self.written(at, key, written.span, default);
         }
+        let value = default.clone().unwrap_or_else(|| NULL.to_owned());
+        // A key whose value is null is at its default because the file says so.
+        let null = self.document.root.find(&at.key(key).to_string());
+        let origin = null.map_or(Origin::Default, |null| {
+            Origin::Line(self.document.line(null.span))
+        });
+        self.note(at, key, value, default, origin);
     }
 
     /// Notes a setting that the file makes.
@@ -199,7 +207,7 @@ impl<'a> Context<'a> {
     pub(super) fn name(&mut self, written: &Spanned<String>) -> Name {
         Name::new(&written.value).unwrap_or_else(|| {
             let key = self.document.root.path_of(written.span);
-            let message = format!("{} is not a name", self.shown(written.span));
+            let message = format!("`{}` is not a name", self.shown(written.span));
             self.report(
                 Diagnostic::error("E110", written.span, message)
                     .at(key)

@@ -5,7 +5,7 @@ use crate::config::{Kind, Model, Preset, Span, diagnostic::Diagnostic, raw, span
 
 /// Reports everything that could put two models' vectors into one index.
 pub(super) fn check(cx: &mut Context<'_>, file: &raw::File, models: &[Model], presets: &[Preset]) {
-    let entries = file.models.as_ref().map_or(&[][..], |written| &written.value.0);
+    let entries = raw::entries(&file.models);
     for (raw, model) in entries.iter().zip(models) {
         if matches!(model.kind, Kind::Embedding { .. }) {
             same_upstream(cx, &raw.1.value);

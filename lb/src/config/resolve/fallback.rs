@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    check,
+    aimd, check,
     context::{Context, DAY_MS, HOUR_MS, NULL, Whole},
-    provider::report_bound,
     status,
 };
 use crate::config::{
@@ -14,7 +13,6 @@ use crate::config::{
     path::Path,
     raw::{self, Maybe},
 };
-use crate::policy::aimd;
 
 /// Defaults of models and presets; `None` is off.
 #[derive(Debug)]
@@ -79,7 +77,7 @@ pub(super) fn fallback(
         "failover",
         defaults.first_token_timeout,
     );
-    let aimd = controller(cx, at, raw, traits, enabled);
+    let aimd = aimd::controller(cx, at, raw, traits, enabled);
     let fallback = Fallback {
         enabled,
         max_attempts: written
@@ -113,161 +111,6 @@ pub(super) fn deadline(
     written
         .as_ref()
         .map(|written| Duration::from_millis(written.value))
-}
-
-/// The controller's parameters, if it is to run.
-fn controller(
-    cx: &mut Context<'_>,
-    at: &Path,
-    raw: &raw::Model,
-    traits: Traits,
-    fallback_enabled: bool,
-) -> Option<aimd::Params> {
-    let written = raw.fallback.as_ref().and_then(|fallback| fallback.aimd.as_ref());
-    let nothing = raw::Aimd::default();
-    let (enabled, settings) = settings(
-        cx,
-        &at.key("aimd"),
-        written.map_or(&nothing, |written| &written.value),
-    );
-    let scope = settings.scope;
-    let obstacle = match () {
-        () if traits.strategy == Strategy::Weighted => Some((
-            "the strategy is weighted: there is no preferred target",
-            raw.strategy.as_ref().map(|s| s.span),
-        )),
-        () if !fallback_enabled => {
-            let enabled = raw
-                .fallback
-                .as_ref()
-                .and_then(|fallback| fallback.enabled.as_ref());
-            Some((
-                "fallback is off: there is nowhere to go",
-                enabled.map(|enabled| enabled.span),
-            ))
-        }
-        () if traits.stream_mode == StreamMode::Passthrough && scope == aimd::Scope::Strict => Some((
-            "the model's streams are not strict, and `scope: strict` takes no others",
-            raw.stream_mode.as_ref().map(|mode| mode.span),
-        )),
-        () => None,
-    };
-    let params = match aimd::Params::new(settings) {
-        Ok(params) => Some(params),
-        Err(faults) => {
-            for fault in faults {
-                report_bound(cx, &at.key("aimd"), &fault, code_of(fault.field));
-            }
-            None
-        }
-    };
-    match (written, obstacle) {
-        (Some(written), Some((why, other))) if enabled => {
-            let message = "a share cannot be controlled here";
-            let span = written
-                .value
-                .enabled
-                .as_ref()
-                .map_or(written.span, |enabled| enabled.span);
-            let mut diagnostic = Diagnostic::error("E213", span, message)
-                .at(at.key("aimd").to_string())
-                .help(format!(
-                    "{why}; remove `aimd`, or write `aimd: {{ enabled: false }}`"
-                ));
-            if let Some(other) = other {
-                diagnostic = diagnostic.also(other, "because of this");
-            }
-            cx.report(diagnostic);
-        }
-        (Some(written), None) if enabled && traits.targets < 2 => cx.report(
-            Diagnostic::warning(
-                "W215",
-                written.span,
-                "with one target there is nothing to share: the controller is inert",
-            )
-            .at(at.key("aimd").to_string()),
-        ),
-        _ => {}
-    }
-    params.filter(|_| enabled && obstacle.is_none())
-}
-
-fn settings(cx: &mut Context<'_>, at: &Path, raw: &raw::Aimd) -> (bool, aimd::Settings) {
-    let default = aimd::Settings::default();
-    let enabled = cx.flag(at, "enabled", &raw.enabled, true);
-    let time = |cx: &mut Context<'_>, key: &str, written: &Maybe<u64>, default: Duration| {
-        let default = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
-        // The policy knows the bounds; these only keep the sum in its type.
-        cx.time(at, key, written, Whole::new(default, 0..=u64::MAX))
-    };
-    let count = |cx: &mut Context<'_>, key: &str, written: &Maybe<u64>, default: u32| {
-        cx.count(at, key, written, Whole::new(default.into(), 0..=u64::MAX))
-    };
-    let scope = match cx.word(at, "scope", &raw.scope, ("strict", raw::Scope::Strict)) {
-        raw::Scope::Strict => aimd::Scope::Strict,
-        raw::Scope::Streaming => aimd::Scope::Streaming,
-    };
-    let idle = time(
-        cx,
-        "idle_recovery_ms",
-        &raw.idle_recovery_ms,
-        default.idle_recovery.unwrap_or_default(),
-    );
-    let settings = aimd::Settings {
-        latency_budget: time(
-            cx,
-            "latency_budget_ms",
-            &raw.latency_budget_ms,
-            default.latency_budget,
-        ),
-        breach_rate_target: ratio(
-            cx,
-            at,
-            "breach_rate_target",
-            &raw.breach_rate_target,
-            default.breach_rate_target,
-        ),
-        recovery_breach_rate: ratio(
-            cx,
-            at,
-            "recovery_breach_rate",
-            &raw.recovery_breach_rate,
-            default.recovery_breach_rate,
-        ),
-        window_samples: count(cx, "window_samples", &raw.window_samples, default.window_samples),
-        min_samples: count(cx, "min_samples", &raw.min_samples, default.min_samples),
-        share_step: ratio(cx, at, "share_step", &raw.share_step, default.share_step),
-        share_decay: ratio(cx, at, "share_decay", &raw.share_decay, default.share_decay),
-        share_floor: ratio(cx, at, "share_floor", &raw.share_floor, default.share_floor),
-        dwell: time(cx, "dwell_ms", &raw.dwell_ms, default.dwell),
-        idle_recovery: on(idle),
-        overload_statuses: overload_statuses(cx, at, raw, default.overload_statuses),
-        scope,
-    };
-    (enabled, settings)
-}
-
-/// A number of which the policy knows the bounds.
-pub(super) fn ratio(cx: &mut Context<'_>, at: &Path, key: &str, written: &Maybe<f64>, default: f64) -> f64 {
-    cx.setting(at, key, written, Some(default.to_string()));
-    written.as_ref().map_or(default, |written| written.value)
-}
-
-fn overload_statuses(cx: &mut Context<'_>, at: &Path, raw: &raw::Aimd, default: Vec<u16>) -> Vec<u16> {
-    let shown = default.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-    cx.setting(
-        at,
-        "overload_statuses",
-        &raw.overload_statuses,
-        Some(format!("[{shown}]")),
-    );
-    raw.overload_statuses.as_ref().map_or(default, |written| {
-        written
-            .value
-            .iter()
-            .map(|status| u16::try_from(status.value).unwrap_or(u16::MAX))
-            .collect()
-    })
 }
 
 /// A deadline that ends attempts before they can count as too slow blinds the controller.
@@ -339,21 +182,6 @@ pub(super) fn warn_short(
             .label(format!("seen from `{at}`"))
             .help("raise the deadline to the budget, or switch the controller off with `aimd: { enabled: false }`"),
     );
-}
-
-/// The code of a controller's bound.
-fn code_of(field: &str) -> &'static str {
-    match field {
-        "latency_budget_ms" => "E200",
-        "dwell_ms" => "E201",
-        "idle_recovery_ms" => "E202",
-        "breach_rate_target" => "E203",
-        "share_decay" => "E204",
-        "share_step" | "share_floor" => "E205",
-        "overload_statuses" => "E206",
-        "recovery_breach_rate" => "E211",
-        _ => "E212",
-    }
 }
 
 /// A time that is off when it is zero.

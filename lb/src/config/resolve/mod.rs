@@ -3,16 +3,28 @@
 //! Every part resolves what it can and stands in for what it cannot, so that one fault never hides another. The
 //! stand-ins are never seen: one error is enough to give no configuration at all.
 
+#![expect(
+    clippy::ref_option,
+    reason = "what may be left out is passed as it stands in the shape"
+)]
+
+mod access;
+mod aimd;
+mod bound;
 mod check;
 mod context;
 mod embedding;
+mod endpoint;
 mod fallback;
-mod front;
+mod found;
+mod health;
+mod listener;
 mod model;
 mod preset;
 mod process;
 mod provider;
 mod status;
+mod target;
 
 pub(super) use self::context::Context;
 use super::{Config, Failover, diagnostic::Diagnostic, document::Document, later, path::Path, raw};
@@ -31,9 +43,9 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
         );
     }
     cx.written(&Path::default(), "version", file.version.span, None);
-    let listeners = front::listeners(&mut cx, file);
-    let admin = front::admin(&mut cx, file.admin.as_ref(), &listeners);
-    let auth = front::auth(&mut cx, file.auth.as_ref(), &listeners);
+    let listeners = listener::listeners(&mut cx, file);
+    let admin = access::admin(&mut cx, file.admin.as_ref(), &listeners);
+    let auth = access::auth(&mut cx, file.auth.as_ref(), &listeners);
     let server = process::server(&mut cx, file.server.as_ref());
     let providers = provider::providers(&mut cx, file);
     let failover = fallback::failover(&mut cx, file.failover.as_ref());

@@ -6,16 +6,15 @@ use super::{
     check,
     context::{Context, DAY_MS, NULL, Whole},
     fallback::{self, Defaults, Traits, fallback},
-    front::duplicates,
+    target::{no_targets, pools, targets, warn_of_idle},
 };
 use crate::config::{
-    FirstToken, Kind, Model, NamedPool, Peek, Provider, Read, Strategy, StreamMode, Target,
+    FirstToken, Kind, Model, Peek, Provider, Read, Strategy, StreamMode,
     diagnostic::Diagnostic,
     model_name_fault,
     path::Path,
     raw::{self, Maybe},
     span::Spanned,
-    suggest::did_you_mean,
 };
 
 pub(super) fn models(
@@ -24,7 +23,11 @@ pub(super) fn models(
     providers: &[Provider],
     defaults: &Defaults,
 ) -> Vec<Model> {
-    let entries = file.models.as_ref().map_or(&[][..], |written| &written.value.0);
+    let entries = raw::entries(&file.models);
+    let names: Vec<&str> = raw::entries(&file.providers)
+        .iter()
+        .map(|(name, _)| name.value.as_str())
+        .collect();
     if entries.is_empty() {
         let span = file
             .models
@@ -41,7 +44,7 @@ pub(super) fn models(
         .iter()
         .map(|(name, raw)| {
             check_name(cx, name, "model");
-            model(cx, &at.key(&name.value), &name.value, raw, providers, defaults)
+            model(cx, &at.key(&name.value), &name.value, raw, &names, defaults)
         })
         .collect();
     warn_of_idle(cx, file, providers, &models);
@@ -61,7 +64,7 @@ fn model(
     at: &Path,
     name: &str,
     raw: &Spanned<raw::Model>,
-    providers: &[Provider],
+    providers: &[&str],
     defaults: &Defaults,
 ) -> Model {
     let span = raw.span;
@@ -81,7 +84,7 @@ fn model(
         ("strict", StreamMode::Strict),
     );
     let peek = peek(cx, &at.key("peek"), raw);
-    let written = raw.targets.as_ref().map_or(&[][..], |targets| &targets.value);
+    let written = raw::items(&raw.targets);
     if written.is_empty() {
         no_targets(cx, at, raw.targets.as_ref().map_or(span, |targets| targets.span));
     }
@@ -105,7 +108,13 @@ fn model(
             &raw.max_event_bytes,
             Whole::new(1 << 20, 1024..=1 << 30),
         ),
-        read: read(cx, at, &raw.read_ms, Read::Provider, NULL),
+        read: read(
+            cx,
+            at,
+            &raw.read_ms,
+            Read::Provider,
+            "the provider's timeouts.read_ms",
+        ),
         stream_idle_timeout: defaults.stream_idle_timeout,
         pools: pools(cx, at, raw, providers),
         targets,
@@ -161,207 +170,19 @@ fn bytes(cx: &mut Context<'_>, at: &Path, key: &str, written: &Maybe<u64>, whole
     usize::try_from(cx.whole(at, key, written, whole)).unwrap_or(usize::MAX)
 }
 
-/// A read timeout that may be left to `inherited`, which is shown as `shown`.
+/// A read timeout that may be left to `inherited`, which is the value of `from`.
 pub(super) fn read(
     cx: &mut Context<'_>,
     at: &Path,
     written: &Maybe<u64>,
     inherited: Read,
-    shown: &str,
+    from: &str,
 ) -> Read {
     cx.bounds(written, "E256", 0..=DAY_MS);
-    match written {
-        Some(ms) => {
-            cx.setting(at, "read_ms", written, Some(NULL.to_owned()));
-            fallback::on(Duration::from_millis(ms.value)).map_or(Read::Off, Read::After)
-        }
-        None => {
-            let from = if shown == NULL {
-                "the provider's timeouts.read_ms"
-            } else {
-                shown
-            };
-            cx.inherited(at, "read_ms", NULL, from);
-            inherited
-        }
+    if let Some(ms) = written {
+        cx.setting(at, "read_ms", written, Some(NULL.to_owned()));
+        return fallback::on(Duration::from_millis(ms.value)).map_or(Read::Off, Read::After);
     }
-}
-
-fn no_targets(cx: &mut Context<'_>, at: &Path, span: crate::config::Span) {
-    let message = format!("`{at}` has no target: nobody could answer");
-    cx.report(
-        Diagnostic::error("E100", span, message)
-            .at(at.key("targets").to_string())
-            .help("add `targets: [{ provider: … }]`"),
-    );
-}
-
-fn targets(
-    cx: &mut Context<'_>,
-    at: &Path,
-    written: &[Spanned<raw::Target>],
-    providers: &[Provider],
-) -> Vec<Target> {
-    let mut targets = Vec::new();
-    for (index, raw) in written.iter().enumerate() {
-        let at = at.key("targets").item(index);
-        let raw = &raw.value;
-        cx.written(&at, "provider", raw.provider.span, None);
-        let weight = cx.count(&at, "weight", &raw.weight, Whole::new(1, 0..=1000).code("E251"));
-        let enabled = cx.flag(&at, "enabled", &raw.enabled, true);
-        let upstream_model = cx.text(&at, "upstream_model", &raw.upstream_model);
-        if let Some(written) = &raw.upstream_model {
-            check_name(cx, written, "upstream model");
-        }
-        match providers
-            .iter()
-            .position(|provider| provider.name.as_str() == raw.provider.value)
-        {
-            Some(provider) => targets.push(Target {
-                provider,
-                upstream_model,
-                weight,
-                enabled,
-            }),
-            None => {
-                let word = cx.shown(raw.provider.span);
-                let known = providers.iter().map(|provider| provider.name.as_str());
-                let help = did_you_mean(&raw.provider.value, known)
-                    .unwrap_or_else(|| "name a provider that stands under `providers`".to_owned());
-                cx.report(
-                    Diagnostic::error("E101", raw.provider.span, format!("there is no provider {word}"))
-                        .help(help),
-                );
-            }
-        }
-    }
-    let identity = |raw: &Spanned<raw::Target>| {
-        let model = raw.value.upstream_model.as_ref().map(|model| model.value.clone());
-        (raw.value.provider.value.clone(), model)
-    };
-    duplicates(
-        cx,
-        "target",
-        written.iter().map(|raw| (&raw.value.provider, identity(raw))),
-    );
-    targets
-}
-
-fn pools(cx: &mut Context<'_>, at: &Path, raw: &raw::Model, providers: &[Provider]) -> Vec<NamedPool> {
-    let at = at.key("pools");
-    let mut pools = Vec::new();
-    for (name, pool) in &raw.pools.0 {
-        let at = at.key(&name.value);
-        cx.written(&at, "paths", pool.value.paths.span, None);
-        if let Some(aimd) = &pool.value.aimd {
-            cx.report(
-                Diagnostic::error("E216", aimd.span, "a named pool has no share controller")
-                    .at(at.key("aimd").to_string())
-                    .help("remove `aimd` here; the model's own is under `fallback`"),
-            );
-        }
-        let paths = &pool.value.paths.value;
-        if paths.is_empty() {
-            let message = format!("`{at}` has no path: no request could use it");
-            cx.report(
-                Diagnostic::error("E100", pool.value.paths.span, message).at(at.key("paths").to_string()),
-            );
-        }
-        for path in paths.iter().filter(|path| !path.value.starts_with('/')) {
-            cx.out_of_bounds(path.span, "E111", "begin with /");
-        }
-        let written = pool
-            .value
-            .targets
-            .as_ref()
-            .map_or(&[][..], |targets| &targets.value);
-        if written.is_empty() {
-            no_targets(
-                cx,
-                &at,
-                pool.value
-                    .targets
-                    .as_ref()
-                    .map_or(pool.span, |targets| targets.span),
-            );
-        }
-        pools.push(NamedPool {
-            name: cx.name(name),
-            paths: paths.iter().map(|path| path.value.clone()).collect(),
-            targets: targets(cx, &at, written, providers),
-        });
-    }
-    if raw.pools.0.is_empty() {
-        let value = "{}".to_owned();
-        cx.note(
-            &Path::default(),
-            &at.to_string(),
-            value.clone(),
-            Some(value),
-            crate::config::explain::Origin::Default,
-        );
-    }
-    let names = raw
-        .pools
-        .0
-        .iter()
-        .map(|(name, _)| name)
-        .filter(|name| name.value == "default");
-    for name in names.collect::<Vec<_>>() {
-        cx.report(
-            Diagnostic::error(
-                "E106",
-                name.span,
-                "the model's own targets are already the pool `default`",
-            )
-            .help("give this pool another name"),
-        );
-    }
-    pools
-}
-
-/// Warns of providers that nothing uses, and of models that nobody can answer.
-fn warn_of_idle(cx: &mut Context<'_>, file: &raw::File, providers: &[Provider], models: &[Model]) {
-    let all = |model: &Model| -> Vec<Target> {
-        model
-            .targets
-            .iter()
-            .chain(model.pools.iter().flat_map(|pool| &pool.targets))
-            .cloned()
-            .collect()
-    };
-    let used: Vec<usize> = models
-        .iter()
-        .flat_map(all)
-        .map(|target| target.provider)
-        .collect();
-    let entries = file
-        .providers
-        .as_ref()
-        .map_or(&[][..], |written| &written.value.0);
-    for (index, (name, _)) in entries
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !used.contains(index))
-    {
-        debug_assert!(index < providers.len(), "every entry became a provider");
-        let message = format!("provider `{}` is never used", cx.shown(name.span));
-        cx.report(
-            Diagnostic::warning("W108", name.span, message)
-                .help("name it in a model's targets, or remove it"),
-        );
-    }
-    let entries = file.models.as_ref().map_or(&[][..], |written| &written.value.0);
-    for ((name, _), model) in entries.iter().zip(models) {
-        let off = |target: &Target| !target.enabled || !providers[target.provider].enabled;
-        if !model.targets.is_empty() && model.targets.iter().all(off) {
-            let message = format!(
-                "model `{}` can never be used: all its targets are switched off",
-                cx.shown(name.span)
-            );
-            cx.report(
-                Diagnostic::warning("W108", name.span, message).help("switch one on, or remove the model"),
-            );
-        }
-    }
+    cx.inherited(at, "read_ms", NULL, from);
+    inherited
 }

@@ -1,5 +1,7 @@
 //! Named entry points with fallback chains.
 
+use std::time::Duration;
+
 use super::{
     context::{Context, DAY_MS, NULL},
     fallback::{self, Defaults},
@@ -82,27 +84,7 @@ fn preset(
     if let (Some(written), Some(model)) = (&raw.first_token_timeout_ms, model) {
         warn_of_short(cx, at, written.span, own.and_then(fallback::on), model);
     }
-    let idle = match &raw.stream_idle_timeout_ms {
-        Some(written) => {
-            cx.setting(
-                at,
-                "stream_idle_timeout_ms",
-                &raw.stream_idle_timeout_ms,
-                Some(NULL.to_owned()),
-            );
-            fallback::on(std::time::Duration::from_millis(written.value))
-        }
-        None => {
-            let inherited = defaults.stream_idle_timeout;
-            cx.inherited(
-                at,
-                "stream_idle_timeout_ms",
-                fallback::millis(inherited),
-                "failover.stream_idle_timeout_ms",
-            );
-            inherited
-        }
-    };
+    let idle = stream_idle(cx, at, raw, defaults);
     Preset {
         name: name.value.clone(),
         model: index.unwrap_or_default(),
@@ -118,6 +100,22 @@ fn preset(
         ),
         stream_idle_timeout: idle,
     }
+}
+
+fn stream_idle(cx: &mut Context<'_>, at: &Path, raw: &raw::Preset, defaults: &Defaults) -> Option<Duration> {
+    let written = &raw.stream_idle_timeout_ms;
+    if let Some(ms) = written {
+        cx.setting(at, "stream_idle_timeout_ms", written, Some(NULL.to_owned()));
+        return fallback::on(Duration::from_millis(ms.value));
+    }
+    let inherited = defaults.stream_idle_timeout;
+    cx.inherited(
+        at,
+        "stream_idle_timeout_ms",
+        fallback::millis(inherited),
+        "failover.stream_idle_timeout_ms",
+    );
+    inherited
 }
 
 /// The presets that a preset goes on with, each once.
@@ -183,13 +181,7 @@ fn fallbacks(
     indices
 }
 
-fn warn_of_short(
-    cx: &mut Context<'_>,
-    at: &Path,
-    span: Span,
-    deadline: Option<std::time::Duration>,
-    model: &Model,
-) {
+fn warn_of_short(cx: &mut Context<'_>, at: &Path, span: Span, deadline: Option<Duration>, model: &Model) {
     let budget = model.fallback.aimd.as_ref().filter(|_| model.targets.len() > 1);
     let budget = budget.map(|aimd| aimd.settings().latency_budget);
     if let (Some(deadline), Some(budget)) = (deadline, budget)
@@ -208,7 +200,7 @@ fn unknown<'n>(
 ) {
     let help =
         did_you_mean(&written.value, known).unwrap_or_else(|| format!("name a {what} that the file has"));
-    let message = format!("there is no {what} {}", cx.shown(written.span));
+    let message = format!("there is no {what} `{}`", cx.shown(written.span));
     cx.report(Diagnostic::error(code, written.span, message).help(help));
 }
 

@@ -69,7 +69,7 @@ fn exempt_header(cx: &mut Context<'_>, at: &Path, raw: &raw::Server) -> HeaderNa
         return default;
     };
     written.value.to_ascii_lowercase().parse().unwrap_or_else(|_| {
-        let message = format!("{} is not the name of a header", cx.shown(written.span));
+        let message = format!("`{}` is not the name of a header", cx.shown(written.span));
         cx.report(Diagnostic::error("E111", written.span, message));
         default
     })
@@ -79,7 +79,7 @@ fn exempt_header(cx: &mut Context<'_>, at: &Path, raw: &raw::Server) -> HeaderNa
 pub(super) fn cidr(cx: &mut Context<'_>, written: &Spanned<String>) -> Option<Cidr> {
     let parsed = written.value.parse();
     if let Err(fault) = &parsed {
-        let message = format!("{} {fault}", cx.shown(written.span));
+        let message = format!("`{}` {fault}", cx.shown(written.span));
         cx.report(Diagnostic::error("E111", written.span, message));
     }
     parsed.ok()

@@ -63,10 +63,9 @@ fn aliases_that_multiply_are_refused() {
     let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..10 {
         let before = format!("*a{},", level - 1).repeat(10);
-        bomb.push_str(&format!(
-            "a{level}: &a{level} [{}]\n",
-            before.trim_end_matches(',')
-        ));
+        let items = before.trim_end_matches(',');
+        let line = format!("a{level}: &a{level} [{items}]\n");
+        bomb.push_str(&line);
     }
     assert!(read(&bomb).err().unwrap().message.starts_with("this is not YAML"));
 }

@@ -1,0 +1,160 @@
+//! The table: who builds a knob's machinery deletes its row.
+
+/// A key whose machinery comes later.
+pub(super) struct Later {
+    /// Where it stands; `*` is any name or item.
+    pub(super) key: &'static str,
+    /// What leaving it out means, written as in the file.
+    pub(super) default: &'static str,
+    /// What is missing, to stand before "is not in this version".
+    pub(super) what: &'static str,
+}
+
+const fn later(key: &'static str, default: &'static str, what: &'static str) -> Later {
+    Later { key, default, what }
+}
+
+pub(super) const LATER: &[Later] = &[
+    later("listeners.*.tls", "null", "TLS on listeners"),
+    later("listeners.*.http2", "true", "HTTP/2 on listeners"),
+    later("listeners.*.proxy_protocol", "off", "the PROXY protocol"),
+    later(
+        "listeners.*.max_connections_per_source",
+        "0",
+        "a limit on one address's connections",
+    ),
+    later(
+        "listeners.*.allow_sources",
+        "[]",
+        "a list of addresses that may connect",
+    ),
+    later("admin.dashboard", "true", "the dashboard"),
+    later("auth.keys.*.models", "null", "a key's list of models"),
+    later("server.watch", "true", "reloading when the file changes"),
+    later(
+        "routes",
+        "[{ match: { path_prefix: /v1/ }, to: models }]",
+        "routing by anything but the model",
+    ),
+    later("providers.*.propagate_trace", "false", "passing trace headers on"),
+    later("providers.*.tls.client_cert_file", "null", "a client certificate"),
+    later("providers.*.tls.client_key_file", "null", "a client certificate"),
+    later(
+        "providers.*.connections.max_per_endpoint",
+        "0",
+        "a limit on an endpoint's connections",
+    ),
+    later(
+        "providers.*.connections.max_age_ms",
+        "0",
+        "a limit on a connection's age",
+    ),
+    later(
+        "providers.*.connections.max_streams_per_connection",
+        "64",
+        "HTTP/2 to providers",
+    ),
+    later("providers.*.connections.proxy", "null", "a CONNECT proxy"),
+    later(
+        "providers.*.dns",
+        "{ refresh_ms: 30000, failure_refresh_ms: 5000 }",
+        "looking names up again",
+    ),
+    later("providers.*.health.slow_start_ms", "0", "slow start"),
+    later(
+        "providers.*.health.kernel_signals",
+        "true",
+        "watching connections in the kernel",
+    ),
+    later("providers.*.health.active", "null", "active probing"),
+    later(
+        "providers.*.circuit_breaker",
+        "{ enabled: true, consecutive_failures: 10, failure_ratio: 0.5, failure_min_volume: 20, window_ms: 60000, \
+         open_ms: 30000, half_open_probes: 3 }",
+        "the circuit breaker",
+    ),
+    later(
+        "providers.*.retries",
+        "{ max_attempts: 2, budget_percent: 20, budget_window_ms: 10000, budget_min_per_window: 3, base_ms: 25, \
+         cap_ms: 250, on_status: [500, 502, 503, 504, 408, 499, 429], retry_unanswered_posts: true, \
+         hedge_after_ms: null, total_deadline_ms: null }",
+        "retrying inside a provider",
+    ),
+    later("providers.*.max_pending", "0", "waiting for a slot"),
+    later("providers.*.pending_timeout_ms", "1000", "waiting for a slot"),
+    later("providers.*.rate_limit", "null", "a provider's rate limit"),
+    later(
+        "models.*.rewrite_response_model",
+        "false",
+        "putting the client's model name into responses",
+    ),
+    later(
+        "models.*.stream_error_event",
+        "false",
+        "an error event before a broken stream's end",
+    ),
+    later("models.*.cooldown_ms", "0", "cooling a model's endpoints"),
+    later(
+        "models.*.affinity",
+        "null",
+        "keeping a conversation's requests together",
+    ),
+    later("models.*.rate_limit", "null", "a model's rate limit"),
+    later(
+        "models.*.concurrency",
+        "0",
+        "a limit on a model's requests in flight",
+    ),
+    later("failover.cooldown_ms", "30000", "cooling a preset's endpoints"),
+    later("presets.*.cooldown_ms", "null", "cooling a preset's endpoints"),
+    later(
+        "kernel",
+        "{ mode: auto, interfaces: [], attach: auto, pin_path: null, max_flows: 16384, allow_xdp_generic: false, \
+         signals: { syn_timeout_ms: 250, streak: { failover: 2, end_stream: 3 }, \
+         silent: { failover: 2, end_stream: 4 }, rst: { count: 3, window_ms: 1000 }, ejection_ms: 1000 }, \
+         guard: null }",
+        "watching connections in the kernel",
+    ),
+    later(
+        "store",
+        "{ url: \"sqlite:///var/lib/lb/lb.db\" }",
+        "the model API's database",
+    ),
+    later("log.content", "false", "logging prompts and completions"),
+    later(
+        "tracing",
+        "{ otlp_endpoint: null, sample_ratio: 0.01 }",
+        "sending spans",
+    ),
+];
+
+/// A key of which only some words work yet.
+pub(super) struct Words {
+    pub(super) key: &'static str,
+    pub(super) built: &'static [&'static str],
+    /// What is missing, to stand before "is not in this version".
+    pub(super) what: &'static str,
+}
+
+pub(super) const WORDS: &[Words] = &[
+    Words {
+        key: "providers.*.balance",
+        built: &["least_inflight"],
+        what: "this way of choosing an endpoint",
+    },
+    Words {
+        key: "providers.*.connections.http_version",
+        built: &["auto", "http1"],
+        what: "HTTP/2 to providers",
+    },
+    Words {
+        key: "models.*.notice",
+        built: &["header"],
+        what: "this form of the notice",
+    },
+    Words {
+        key: "log.format",
+        built: &["auto", "text", "json"],
+        what: "journald's form",
+    },
+];

@@ -1,0 +1,85 @@
+//! When an endpoint is ejected.
+
+use std::time::Duration;
+
+use super::{
+    bound,
+    context::{Context, Whole},
+};
+use crate::config::{path::Path, raw};
+use crate::policy::health;
+
+/// Endpoint health, whether backpressure counts, and whether to fail open.
+pub(super) fn health(
+    cx: &mut Context<'_>,
+    at: &Path,
+    raw: &raw::Provider,
+) -> (Option<health::Params>, bool, bool) {
+    let nothing = raw::Health::default();
+    let raw = raw.health.as_ref().unwrap_or(&nothing);
+    let default = health::Settings::default();
+    let enabled = cx.flag(at, "enabled", &raw.enabled, true);
+    let whole = |cx: &mut Context<'_>, key: &str, written: &raw::Maybe<u64>, default: u32| {
+        // Bounds are the policy's to know; these only keep the number in its type.
+        cx.count(
+            at,
+            key,
+            written,
+            Whole::new(default.into(), 0..=u64::from(u32::MAX)).code("E230"),
+        )
+    };
+    let time = |cx: &mut Context<'_>, key: &str, written: &raw::Maybe<u64>, default: Duration| {
+        let default = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
+        cx.time(
+            at,
+            key,
+            written,
+            Whole::new(default, 0..=u64::from(u32::MAX)).code("E230"),
+        )
+    };
+    let settings = health::Settings {
+        consecutive_failures: whole(
+            cx,
+            "consecutive_failures",
+            &raw.consecutive_failures,
+            default.consecutive_failures,
+        ),
+        failure_ratio: bound::ratio(cx, at, "failure_ratio", &raw.failure_ratio, default.failure_ratio),
+        failure_min_volume: whole(
+            cx,
+            "failure_min_volume",
+            &raw.failure_min_volume,
+            default.failure_min_volume,
+        ),
+        window: time(cx, "window_ms", &raw.window_ms, default.window),
+        ejection: time(cx, "ejection_ms", &raw.ejection_ms, default.ejection),
+        max_ejection: time(cx, "max_ejection_ms", &raw.max_ejection_ms, default.max_ejection),
+        half_open_probes: whole(
+            cx,
+            "half_open_probes",
+            &raw.half_open_probes,
+            default.half_open_probes,
+        ),
+        max_ejection_percent: whole(
+            cx,
+            "max_ejection_percent",
+            &raw.max_ejection_percent,
+            default.max_ejection_percent,
+        ),
+    };
+    let params = match health::Params::new(settings) {
+        Ok(params) => enabled.then_some(params),
+        Err(faults) => {
+            for fault in faults {
+                bound::report(cx, at, &fault, "E230");
+            }
+            None
+        }
+    };
+    let backpressure = cx.flag(at, "count_backpressure", &raw.count_backpressure, false);
+    (
+        params,
+        backpressure,
+        cx.flag(at, "fail_open", &raw.fail_open, true),
+    )
+}

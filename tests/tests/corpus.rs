@@ -1,0 +1,37 @@
+//! Replays the fuzzers' corpora, so that what they found once stays found without a nightly compiler.
+
+#[cfg(test)]
+#[path = "../fuzz/checks/http1_response.rs"]
+mod http1_response;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::http1_response;
+
+    /// Runs `check` on every file of one corpus and returns how many there were.
+    fn replay(target: &str, check: impl Fn(&[u8])) -> usize {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("fuzz/corpus")
+            .join(target);
+        let mut inputs: Vec<_> = fs::read_dir(corpus)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        // By name, so that a failure is the same one everywhere.
+        inputs.sort_unstable();
+        for input in &inputs {
+            println!("{}", input.display());
+            check(&fs::read(input).unwrap());
+        }
+        inputs.len()
+    }
+
+    // [NET-8]
+    #[test]
+    fn responses_of_the_corpus_are_read_alike_in_every_split() {
+        assert!(replay("http1_response", http1_response::check) >= 20);
+    }
+}
