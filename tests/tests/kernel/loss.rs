@@ -13,12 +13,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::bench::{self, Bench, Line, STREAM};
 use crate::support;
 
-/// As long as the loss lasts. The promise is about a minute; `LB_KERNEL_LOSS_SECONDS` says how much of it is run.
+/// The promise is about a minute. Where the kernel tests are required, all of it is run; elsewhere ten seconds must do.
 fn span() -> Duration {
-    let seconds = std::env::var("LB_KERNEL_LOSS_SECONDS")
-        .ok()
-        .and_then(|seconds| seconds.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(10))
+    Duration::from_secs(if support::required() { 60 } else { 10 })
 }
 
 /// Half of the flows ask one thing after the other, half receive a stream.
