@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod demo;
+pub mod kernel;
 pub mod metrics;
 pub mod net;
 pub mod policy;

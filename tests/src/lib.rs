@@ -9,6 +9,7 @@ use std::time::Duration;
 
 pub mod client;
 pub mod daemon;
+pub mod netns;
 pub mod provider;
 pub mod setup;
 pub mod sim;
