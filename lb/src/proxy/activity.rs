@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::connection::{Limits, Version};
+use super::h2::Flow;
 
 /// One connection's movement. Written by its socket and its requests, read by its one timer. The atomics are there
 /// because requests over HTTP/2 are tasks of their own; all of them run on one thread.
@@ -73,6 +74,8 @@ pub(super) enum Expiry {
 pub(super) struct Busy {
     activity: Arc<Activity>,
     answered: bool,
+    /// Of its stream, where it has one of its own.
+    flow: Option<Arc<Flow>>,
 }
 
 impl Activity {
@@ -97,12 +100,13 @@ impl Activity {
     }
 
     /// A request's head is there; the connection is busy until the guard is dropped.
-    pub(super) fn begin_request(self: &Arc<Self>) -> Busy {
+    pub(super) fn begin_request(self: &Arc<Self>, flow: Option<Arc<Flow>>) -> Busy {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.phase.store(BUSY, Ordering::Relaxed);
         Busy {
             activity: Arc::clone(self),
             answered: false,
+            flow,
         }
     }
 
@@ -213,6 +217,21 @@ impl Busy {
         self.answered = true;
         if refuses {
             self.activity.refused.store(true, Ordering::Relaxed);
+        }
+        self.gave();
+    }
+
+    /// Something was given for the client to take.
+    pub(super) fn gave(&self) {
+        if let Some(flow) = &self.flow {
+            flow.gave();
+        }
+    }
+
+    /// The client has taken what it was given.
+    pub(super) fn asked(&self) {
+        if let Some(flow) = &self.flow {
+            flow.asked();
         }
     }
 }

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::activity::{Activity, Expiry};
 use super::body::Body;
+use super::h2::Flow;
 use super::headers::Peer;
 use super::service::{CLOSE, Rules, serve};
 use super::socket::{Downstream, Socket, Watched};
@@ -131,7 +132,7 @@ async fn closing(drain: &mut watch::Receiver<Drain>, grace: Duration) {
 const GRACE: Duration = Duration::from_secs(1);
 
 async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>) {
-    let service = service_fn(|request| served.answer(request));
+    let service = service_fn(|request| served.answer(request, None));
     let mut connection = http1::Builder::new()
         // The deadlines are ours: hyper's would begin with the wait for a request.
         .header_read_timeout(None)
@@ -195,8 +196,9 @@ impl Served<'_> {
     pub(super) fn answer(
         &self,
         request: Request<Incoming>,
+        flow: Option<Arc<Flow>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
-        let mut busy = self.activity.begin_request();
+        let mut busy = self.activity.begin_request(flow);
         let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer);
         Box::pin(async move {
             let mut response = serve(worker, rules, peer, request).await;
