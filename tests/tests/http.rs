@@ -203,7 +203,7 @@ async fn long_targets_and_heads_pass_up_to_a_limit_and_are_refused_past_it() {
     let status = lb.ask(post(&huge, "", chat_body("chat", false))).await.status();
     // hyper says 431 where the head is too long for its buffer, of which the target is a part.
     assert!([414, 431].contains(&status), "{status}");
-    let many = (0..1000).map(|n| format!("x-{n}: 1\r\n")).collect::<String>();
+    let many = "x-again: 1\r\n".repeat(1000);
     assert_eq!(
         lb.ask(post("/v1/chat/completions", &many, chat_body("chat", false)))
             .await
