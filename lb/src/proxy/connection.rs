@@ -154,8 +154,8 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
     drop(tokio::time::timeout(LAST_WORDS, last).await);
 }
 
-/// A longer request head is answered with 431. Bytes.
-const MAX_HEAD: usize = 64 * 1024;
+/// A longer request head is answered with 431; hyper answers a target above 64 KiB with 414 before that. Bytes.
+const MAX_HEAD: usize = 128 * 1024;
 
 /// What a head that does not end in time gets; hyper itself would close without a word.
 const REQUEST_TIMEOUT: &[u8] =

@@ -37,19 +37,13 @@ async fn refused(lb: &Lb, provider: &Provider, request: &str, status: u16) {
     assert_eq!(next.status(), 200, "{request:?} harmed others");
 }
 
-// [HTTP-30] [HTTP-31] [HTTP-32]
+// [HTTP-31] [HTTP-33] [HTTP-34] [HTTP-35]
 #[tokio::test]
-async fn what_a_head_may_not_say_is_refused_and_ends_the_connection() {
+async fn what_could_be_read_in_two_ways_is_refused_and_ends_the_connection() {
     let (provider, lb) = start(Script::completion("ok"), &[]).await;
+    let coded = |fields: &str| chunked(fields, "SIZE\r\n", "\r\n0\r\n\r\n");
+    let te = "transfer-encoding: chunked\r\n";
     let cases = [
-        (chat_with(PATH, ""), 400),
-        (chat_with(PATH, "host: a\r\nhost: a\r\n"), 400),
-        (chat_with(PATH, "host: a, b\r\n"), 400),
-        (chat_with(PATH, "host: user@a\r\n"), 400),
-        (chat_with(PATH, "host: a/b\r\n"), 400),
-        (chat_with(PATH, "host:\r\n"), 400),
-        (chat_with("POST * HTTP/1.1\r\n", HOST), 400),
-        (chat_with("POST v1/chat/completions HTTP/1.1\r\n", HOST), 400),
         (
             chat_with("POST ftp://lb.test/v1/chat/completions HTTP/1.1\r\n", HOST),
             400,
@@ -58,94 +52,36 @@ async fn what_a_head_may_not_say_is_refused_and_ends_the_connection() {
             chat_with("POST http://u:p@lb.test/v1/chat/completions HTTP/1.1\r\n", HOST),
             400,
         ),
-        (chat_with("CONNECT lb.test:443 HTTP/1.1\r\n", HOST), 400),
-        (chat_with("TRACE /v1/chat/completions HTTP/1.1\r\n", HOST), 400),
-        (chat_with("POST /v1/chat/completions HTTP/2.0\r\n", HOST), 400),
-        (chat_with("POST  /v1/chat/completions HTTP/1.1\r\n", HOST), 400),
         (
-            chat_with("PO\u{1}ST /v1/chat/completions HTTP/1.1\r\n", HOST),
+            chat_with("POST http://lb.test/v1/chat/completions HTTP/1.1\r\n", ""),
             400,
         ),
-        (chat_with(PATH, "host: lb.test\r\nx : y\r\n"), 400),
-        (chat_with(PATH, "host: lb.test\r\n: y\r\n"), 400),
-        (chat_with(PATH, "host: lb.test\r\nno colon\r\n"), 400),
-        (chat_with(PATH, "host: lb.test\r\nx: a\r\n b\r\n"), 400),
-        (chat_with(PATH, " host: lb.test\r\n"), 400),
-        (chat_with(PATH, "host: lb.test\r\nx: a\0b\r\n"), 400),
-        (chat_with(PATH, "host: lb.test\r\nx: a\rb\r\n"), 400),
         (chat_with(PATH, "host: lb.test\r\nexpect: a miracle\r\n"), 417),
         (
-            chat_with(PATH, "host: lb.test\r\nupgrade: h2c\r\nconnection: upgrade\r\n"),
+            chat_with(
+                PATH,
+                "host: lb.test\r\nupgrade: websocket\r\nconnection: upgrade\r\n",
+            ),
             400,
         ),
+        (coded(&format!("{te}{te}")), 400),
+        (coded("transfer-encoding: chunked, chunked\r\n"), 400),
+        (coded("transfer-encoding: gzip, chunked\r\n"), 501),
+        (coded("transfer-encoding: chunked, gzip\r\n"), 400),
+        (coded("transfer-encoding: xchunked\r\n"), 400),
+        (coded("transfer-encoding: \"chunked\"\r\n"), 400),
+        (coded(te).replace("HTTP/1.1", "HTTP/1.0"), 400),
     ];
     for (request, status) in cases {
         refused(&lb, &provider, &request, status).await;
     }
 }
 
-// [HTTP-33] [HTTP-34]
-#[tokio::test]
-async fn a_body_whose_end_is_in_doubt_is_refused_and_ends_the_connection() {
-    let (provider, lb) = start(Script::completion("ok"), &[]).await;
-    let length = |headers: &str| format!("{PATH}{HOST}{headers}\r\n{}", chat_body("chat", false));
-    let te = "transfer-encoding: chunked\r\n";
-    let cases = [
-        (length("content-length: 7\r\ncontent-length: 8\r\n"), 400),
-        (length("content-length: +7\r\n"), 400),
-        (length("content-length: 0x7\r\n"), 400),
-        (length("content-length: 7 7\r\n"), 400),
-        (length("content-length: 99999999999999999999\r\n"), 400),
-        (chunked(&format!("{te}{te}"), "SIZE\r\n", "\r\n0\r\n\r\n"), 400),
-        (
-            chunked(
-                "transfer-encoding: chunked, chunked\r\n",
-                "SIZE\r\n",
-                "\r\n0\r\n\r\n",
-            ),
-            400,
-        ),
-        (
-            chunked(
-                "transfer-encoding: gzip, chunked\r\n",
-                "SIZE\r\n",
-                "\r\n0\r\n\r\n",
-            ),
-            501,
-        ),
-        (
-            chunked(
-                "transfer-encoding: chunked, gzip\r\n",
-                "SIZE\r\n",
-                "\r\n0\r\n\r\n",
-            ),
-            400,
-        ),
-        (
-            chunked("transfer-encoding: xchunked\r\n", "SIZE\r\n", "\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            chunked("transfer-encoding: \"chunked\"\r\n", "SIZE\r\n", "\r\n0\r\n\r\n"),
-            400,
-        ),
-        (chunked(te, "+SIZE\r\n", "\r\n0\r\n\r\n"), 400),
-        (chunked(te, "0xSIZE\r\n", "\r\n0\r\n\r\n"), 400),
-        (chunked(te, "fffffffffffffffff\r\n", "\r\n0\r\n\r\n"), 400),
-        (chunked(te, "SIZE\r\n", "xx0\r\n\r\n"), 400),
-    ];
-    for (request, status) in cases {
-        refused(&lb, &provider, &request, status).await;
-    }
-    let old = chunked(te, "SIZE\r\n", "\r\n0\r\n\r\n").replace("HTTP/1.1", "HTTP/1.0");
-    refused(&lb, &provider, &old, 400).await;
-}
-
-// [HTTP-45]
+// [HTTP-6]
 #[tokio::test]
 async fn heads_and_targets_have_limits() {
     let (provider, lb) = start(Script::completion("ok"), &[]).await;
-    let long = "x".repeat(70_000);
+    let long = "x".repeat(140_000);
     refused(
         &lb,
         &provider,
@@ -163,15 +99,19 @@ async fn heads_and_targets_have_limits() {
     refused(
         &lb,
         &provider,
-        &chat_with(PATH, &format!("{HOST}{}", "x: y\r\n".repeat(200))),
+        &chat_with(PATH, &format!("{HOST}{}", "x: y\r\n".repeat(101))),
         431,
     )
     .await;
-    let line = format!("POST /v1/chat/completions?{} HTTP/1.1\r\n", "x".repeat(8000));
-    assert_eq!(lb.ask(chat_with(&line, HOST)).await.status(), 200);
+    assert_eq!(
+        lb.ask(chat_with(PATH, &format!("{HOST}x: {}\r\n", &long[..100_000])))
+            .await
+            .status(),
+        200
+    );
 }
 
-// [HTTP-46]
+// [HTTP-45]
 #[tokio::test]
 async fn what_can_be_read_in_one_way_only_is_forwarded_in_its_plain_form() {
     let (provider, lb) = start(Script::completion("ok"), &[]).await;
@@ -207,23 +147,6 @@ async fn what_can_be_read_in_one_way_only_is_forwarded_in_its_plain_form() {
     }
 }
 
-// [HTTP-46]
-#[tokio::test]
-async fn a_length_beside_chunks_is_dropped_and_the_connection_ends() {
-    let (provider, lb) = start(Script::completion("ok"), &[]).await;
-    for headers in [
-        "transfer-encoding: chunked\r\ncontent-length: 5\r\n",
-        "content-length: 5\r\ntransfer-encoding: chunked\r\n",
-    ] {
-        let mut exchange = Exchange::begin(lb.data(), chunked(headers, "SIZE\r\n", "\r\n0\r\n\r\n")).await;
-        assert_eq!(exchange.answer().await.status(), 200);
-        assert!(exchange.closed().await);
-    }
-    let whole = provider.request(1).await;
-    assert_eq!(whole.json()["model"], "gpu-model");
-    assert_ne!(whole.header("content-length"), Some("5"));
-}
-
 // [HTTP-31]
 #[tokio::test]
 async fn the_provider_is_told_the_host_that_counts() {
@@ -241,7 +164,7 @@ async fn the_provider_is_told_the_host_that_counts() {
     assert_eq!(told, ["other.test", "lb.test"]);
 }
 
-// [HTTP-47]
+// [HTTP-46]
 #[tokio::test]
 async fn a_refused_client_can_read_why_though_it_is_still_sending() {
     let (_provider, lb) = start(Script::completion("ok"), &["max_body_bytes: 1000"]).await;
@@ -256,38 +179,4 @@ async fn a_refused_client_can_read_why_though_it_is_still_sending() {
             (413, "request_too_large")
         );
     }
-}
-
-// [HTTP-48]
-#[tokio::test]
-async fn a_body_is_asked_for_only_when_it_is_wanted() {
-    let (_provider, lb) = start(Script::completion("ok"), &["max_body_bytes: 1000"]).await;
-    let head = |length| format!("{PATH}{HOST}expect: 100-continue\r\ncontent-length: {length}\r\n\r\n");
-    let body = chat_body("chat", false);
-    let mut wanted = Exchange::begin(lb.data(), head(body.len())).await;
-    assert_eq!(wanted.head().await.status, 100);
-    wanted.again(body).await;
-    assert_eq!(wanted.answer().await.status(), 200);
-    let mut unwanted = Exchange::begin(lb.data(), head(2000)).await;
-    assert_eq!(unwanted.answer().await.status(), 413);
-    assert!(unwanted.closed().await);
-}
-
-// [HTTP-49]
-#[tokio::test]
-async fn pipelined_requests_are_answered_in_their_order() {
-    let (provider, lb) = start(Script::completion("ok"), &[]).await;
-    let three = [
-        chat_with(PATH, HOST),
-        String::from_utf8(get("/v1/models")).unwrap(),
-        chat_with(PATH, ""),
-    ];
-    let mut exchange = Exchange::begin(lb.data(), three.concat()).await;
-    assert!(exchange.answer().await.text().contains("chatcmpl"));
-    exchange.again("").await;
-    assert!(exchange.answer().await.text().contains("\"list\""));
-    exchange.again("").await;
-    assert_eq!(exchange.answer().await.status(), 400);
-    assert!(exchange.closed().await);
-    assert_eq!(provider.requests().len(), 1);
 }
