@@ -92,11 +92,14 @@ impl Activity {
         }
     }
 
-    /// The handshake is over: the wait for the first byte, over HTTP/2 for the first request, begins here.
+    /// It is known what is spoken: the wait for the first byte begins here, unless it was seen on the way; over HTTP/2
+    /// the wait for the first request.
     pub(super) fn opened(&self, version: Version) {
-        self.multiplexed
-            .store(version == Version::Http2, Ordering::Relaxed);
-        self.enter(NEW);
+        let multiplexed = version == Version::Http2;
+        self.multiplexed.store(multiplexed, Ordering::Relaxed);
+        if multiplexed || self.phase.load(Ordering::Relaxed) == NEW {
+            self.enter(NEW);
+        }
     }
 
     /// A request's head is there; the connection is busy until the guard is dropped.

@@ -73,10 +73,10 @@ pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Peer, stream: 
     let opening = Box::pin(open(terms, stream, &activity));
     let opened = tokio::select! {
         biased;
-        opened = tokio::time::timeout(terms.limits.first_byte_timeout, opening) => opened,
+        opened = opening => opened,
         () = closing(&mut drain, GRACE) => return,
     };
-    let (io, watched, version) = match opened.map_err(io::Error::from).flatten() {
+    let (io, watched, version) = match opened {
         Ok(opened) => opened,
         Err(error) => return tracing::debug!(%error, "client connection not opened"),
     };
@@ -103,7 +103,7 @@ async fn open(
 ) -> io::Result<(Downstream, Watched, Version)> {
     let Some(identity) = &terms.tls else {
         let version = if terms.http2 {
-            preface::spoken(&stream).await?
+            preface::spoken(&stream, activity, &terms.limits).await?
         } else {
             Version::Http1
         };
@@ -111,7 +111,8 @@ async fn open(
         return Ok((Downstream::Plain(socket), watched, version));
     };
     let (socket, watched) = Socket::new(stream, activity);
-    let stream = identity.acceptor().accept(socket).await?;
+    let handshake = identity.acceptor().accept(socket);
+    let stream = tokio::time::timeout(terms.limits.first_byte_timeout, handshake).await??;
     let version = match stream.get_ref().1.alpn_protocol() {
         Some(ALPN_H2) => Version::Http2,
         _ => Version::Http1,

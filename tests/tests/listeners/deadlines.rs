@@ -45,11 +45,13 @@ async fn a_client_that_says_nothing_is_closed() {
 
 // [HTTP-20] [HTTP-21]
 #[tokio::test]
-async fn half_a_preface_is_closed_and_so_is_a_whole_one_without_a_request() {
-    let (_provider, lb) = start(Script::completion("ok"), &["first_byte_timeout_ms: 300"]).await;
-    for sent in [&b"PRI * HTT"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
-        let (_settings, after) = to_the_end(lb.data(), sent).await;
+async fn half_a_preface_is_a_slow_head_and_a_whole_one_without_a_request_is_silence() {
+    let limits = ["first_byte_timeout_ms: 300", "header_timeout_ms: 300"];
+    let (_provider, lb) = start(Script::completion("ok"), &limits).await;
+    for sent in [&b"P"[..], b"PRI * HTT", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let (said, after) = to_the_end(lb.data(), sent).await;
         assert!((LIMIT..PATIENCE).contains(&after), "{after:?}");
+        assert_eq!(said.starts_with("HTTP/1.1 408 "), sent.len() < 24, "{said:?}");
     }
 }
 
