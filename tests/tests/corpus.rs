@@ -16,6 +16,10 @@ mod tests {
     use super::{http1_response, segments};
 
     /// Runs `check` on every file of one corpus and returns how many there were.
+    #[expect(
+        clippy::print_stdout,
+        reason = "shown only if the test fails, to say on which input"
+    )]
     fn replay(target: &str, check: impl Fn(&[u8])) -> usize {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("fuzz/corpus")

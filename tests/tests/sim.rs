@@ -15,7 +15,7 @@ mod closed_loop {
     const PLANTS: u64 = 16;
     const DWELL: Duration = Duration::from_secs(30);
     /// The share begins at 1 and needs some dwells to come down to where it is to be judged.
-    const WARM_UP: Duration = Duration::from_secs(10 * 30);
+    const WARM_UP: Duration = Duration::from_mins(5);
 
     fn number(variable: &str) -> Option<u64> {
         let text = std::env::var(variable).ok()?;
@@ -84,7 +84,7 @@ mod closed_loop {
 
     /// The largest share at which a plant breaches at most at the target rate, found by fixing the share.
     fn largest_sustainable_share(plant: u64) -> f64 {
-        static SHARES: [OnceLock<f64>; PLANTS as usize] = [const { OnceLock::new() }; PLANTS as usize];
+        static SHARES: [OnceLock<f64>; 16] = [const { OnceLock::new() }; 16];
         let search = || {
             let breach_rate = |share| {
                 let seed = 0xF1_0000 * PLANTS + plant;
@@ -252,7 +252,7 @@ mod closed_loop {
 
     /// Runs with `before` of the provider there for a quarter of an hour, then four times all of it.
     fn check_recovery(before: f64, starts_within: std::ops::RangeInclusive<f64>) {
-        let change_at = Duration::from_secs(900);
+        let change_at = Duration::from_mins(15);
         let mut failures = Failures::default();
         for (seed, (from, taken, allowed)) in for_all(&seeds(32), |seed| {
             let plant = Plant::numbered(seed % PLANTS);

@@ -1,35 +1,26 @@
 //! `lb check`: says whether a configuration can be used, and what is in force with it.
 
-use std::{
-    io::{self, IsTerminal as _, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
 
+use super::{ConfigFile, colour};
 use crate::config::{self, Checked, Failure, Report};
 
 /// Validates a configuration.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Debug)]
 pub(super) struct Check {
-    /// The file to validate
-    #[arg(
-        short,
-        long,
-        env = "LB_CONFIG",
-        default_value = "/etc/lb/lb.yaml",
-        value_name = "FILE"
-    )]
-    pub config: PathBuf,
+    #[command(flatten)]
+    config: ConfigFile,
     /// Do not look at this machine: files, addresses, names
     #[arg(long)]
-    pub no_environment: bool,
+    no_environment: bool,
     /// How problems are printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    format: Format,
     /// Print every setting in force, and where it comes from
     #[arg(long)]
-    pub explain: bool,
+    explain: bool,
 }
 
 /// How problems are printed.
@@ -45,13 +36,12 @@ pub(super) enum Format {
 ///
 /// Problems go to standard error as text and to standard output as JSON; settings go to standard output.
 pub(super) fn check(args: &Check) -> u8 {
-    let colour = io::stderr().is_terminal();
-    run(args, colour, &mut anstream::stdout(), &mut anstream::stderr()).unwrap_or(BROKEN_PIPE)
+    run(args, colour(), &mut anstream::stdout(), &mut anstream::stderr()).unwrap_or(BROKEN_PIPE)
 }
 
 fn run(args: &Check, colour: bool, out: &mut impl Write, err: &mut impl Write) -> io::Result<u8> {
     let environment = |name: &str| std::env::var(name).ok();
-    let checked = match config::load(&args.config, &environment) {
+    let checked = match config::load(&args.config.path, &environment) {
         Ok(checked) => checked,
         Err(failure) => {
             match &failure {

@@ -22,7 +22,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
         Ok(checked) => checked,
         Err(failure) => return refused(&failure),
     };
-    let config = checked.config;
+    let config = &checked.config;
     if checked.warnings.warnings() > 0 {
         anstream::eprint!("{}", checked.warnings.render(colour()));
     }
@@ -31,9 +31,13 @@ pub(super) fn run(options: &Options) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(70, error),
     };
-    let daemon = match Daemon::start(&config) {
+    let daemon = match Daemon::start(config) {
         Ok(daemon) => daemon,
-        Err(error) => return fail(error.exit_code(), error),
+        Err(error) => {
+            // Shows the places in the file that this machine does not bear out.
+            anstream::eprint!("{}", checked.check_environment().render(colour()));
+            return fail(error.exit_code(), error);
+        }
     };
     match runtime.block_on(until_drained(daemon)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -54,7 +54,7 @@ pub use self::{
     diagnostic::{Diagnostic, Label, Severity},
     explain::{Origin, Setting},
     failure::{Checked, Failure},
-    listener::Listener,
+    listener::{Certificate, Listener, ListenerTls},
     model::{
         Fallback, FirstToken, Kind, Model, NamedPool, Pattern, Peek, Read, Strategy, StreamMode, Target,
     },

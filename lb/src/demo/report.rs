@@ -20,7 +20,7 @@ pub struct Totals {
     pub cut: usize,
     /// Those that got no token.
     pub failed: usize,
-    /// Those answered by another provider than the preferred one.
+    /// Those whose first token came from another provider than the preferred one.
     pub alternates: usize,
     /// The lowest share seen.
     pub lowest_share: f64,
@@ -28,6 +28,15 @@ pub struct Totals {
     pub last_share: f64,
     /// Median and 95th percentile of the time to the first token.
     pub first_token: (Duration, Duration),
+}
+
+impl Totals {
+    /// The alternates' part of the requests that got a token, in percent.
+    fn alternates_percent(&self) -> usize {
+        (self.alternates * 100)
+            .checked_div(self.requests - self.failed)
+            .unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Totals {
@@ -42,7 +51,7 @@ impl fmt::Display for Totals {
             first_token,
             ..
         } = self;
-        let alternates = percent(self.alternates, *requests);
+        let alternates = self.alternates_percent();
         write!(
             f,
             "total requests={requests} answered={answered} cut={cut} failed={failed} alternates={alternates}% \
@@ -96,7 +105,7 @@ impl Report {
             now.requests,
             seconds(p50),
             seconds(p95),
-            percent(now.alternates, now.requests),
+            now.alternates_percent(),
             now.cut,
             now.failed,
         );
@@ -146,10 +155,6 @@ fn summary(samples: &[Sample], lowest_share: f64, last_share: f64) -> Totals {
 fn quantile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-}
-
-fn percent(part: usize, whole: usize) -> usize {
-    (part * 100).checked_div(whole).unwrap_or_default()
 }
 
 fn seconds(time: Duration) -> String {

@@ -20,6 +20,8 @@ pub struct Metrics {
     pub connections: IntGauge,
     /// Connections that waited because `max_connections` was reached.
     pub accept_waits: IntCounter,
+    /// Connections closed at once for where they came from.
+    pub turned_away: IntCounter,
 }
 
 /// Of requests, by the model they name.
@@ -85,6 +87,10 @@ impl Metrics {
             accept_waits: make.counter(
                 "lb_accept_waits_total",
                 "Times accepting waited for a connection to close.",
+            ),
+            turned_away: make.counter(
+                "lb_connections_turned_away_total",
+                "Connections closed at once for where they came from.",
             ),
             registry: make.0,
         }

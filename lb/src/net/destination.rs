@@ -43,7 +43,7 @@ impl Destination {
     }
 
     /// Replaces the addresses. Connections to an address that is gone take no new request: idle ones are closed here,
-    /// busy ones after their response.
+    /// busy ones (then all of them, to whatever address: it happens seldom) after their response.
     pub fn set_addresses(&self, addresses: &[SocketAddr]) {
         let mut current = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let all_stay = current.iter().all(|old| addresses.contains(old));

@@ -63,11 +63,16 @@ async fn connect(
     if let Some(hook) = hook {
         hook(destination, socket.as_fd());
     }
-    socket.connect(address).await.map_err(|error| match error.kind() {
+    socket.connect(address).await.map_err(failed)
+}
+
+/// Whose fault it is that a connection was not made.
+pub(super) fn failed(error: io::Error) -> Error {
+    match error.kind() {
         // All local ports towards this address are taken.
         io::ErrorKind::AddrNotAvailable => Error::Local(error),
         _ => Error::Connect(error),
-    })
+    }
 }
 
 fn socket(address: SocketAddr) -> io::Result<TcpSocket> {

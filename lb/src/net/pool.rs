@@ -222,7 +222,7 @@ impl Pool {
             .is_some_and(|max| now.saturating_duration_since(connection.born) >= max)
     }
 
-    /// A worker beyond the ones that were announced shares the last shard of another: wrong in speed, never in count.
+    /// A worker beyond the ones that were announced shares the shard of another.
     fn shard(&self, worker: usize) -> MutexGuard<'_, Vec<Idle>> {
         self.shards[worker % self.shards.len()]
             .0

@@ -61,3 +61,6 @@ impl Bounds {
         if self.0.is_empty() { Ok(value) } else { Err(self.0) }
     }
 }
+
+#[cfg(test)]
+mod tests;

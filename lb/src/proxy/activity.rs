@@ -1,15 +1,32 @@
 //! What moves on a client connection, and since when it does not.
+//!
+//! hyper has one timer, and it runs from the end of a response on: it would end idle connections like slow heads, and
+//! knows nothing of HTTP/2 or of writes that nobody takes. So a connection's phase is kept here, and one timer watches
+//! over all of them.
+//!
+//! ```text
+//!   New ──bytes──▶ Head ──request──▶ Busy ──last body gone──▶ Idle
+//!                    ▲                                         │
+//!                    └──────────────────bytes──────────────────┘
+//! ```
+//!
+//! Over HTTP/2 bytes alone change nothing (pings, window updates): there a connection is New until its first request
+//! and Idle between requests, however much is said in between.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use super::connection::Limits;
+use super::connection::{Limits, Version};
+use super::h2::Flow;
 
-/// One connection's movement. Written by its socket and its requests, read by its one timer, all in one task: the
-/// atomics are only there because a body may be dropped elsewhere.
+/// One connection's movement. Written by its socket and its requests, read by its one timer. The atomics are there
+/// because requests over HTTP/2 are tasks of their own; all of them run on one thread.
 #[derive(Debug)]
 pub(super) struct Activity {
     origin: Instant,
@@ -18,15 +35,48 @@ pub(super) struct Activity {
     since: AtomicU64,
     /// The same for the write that is not taken, plus one; 0 while none waits.
     stalled: AtomicU64,
+    /// Requests whose response is not over.
+    open: AtomicU32,
+    /// Requests that their client gave up before their answer began.
+    abandoned: AtomicU32,
+    /// Whether bytes are nothing by themselves, as in HTTP/2.
+    multiplexed: AtomicBool,
+    /// Whether a request was refused in a way that ends the connection.
+    refused: AtomicBool,
 }
 
 const NEW: u8 = 0;
-const BUSY: u8 = 1;
-const IDLE: u8 = 2;
+const HEAD: u8 = 1;
+const BUSY: u8 = 2;
+const IDLE: u8 = 3;
+
+/// Requests that a client may give up unanswered on one connection. Each has cost an attempt upstream, so a client
+/// that opens and resets without end (CVE-2023-44487) is cut.
+const MAX_ABANDONED: u32 = 1000;
+
+/// Why a connection is ended although its client is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// Request after request was given up.
+    Abandoned,
+    /// Nothing came after the connection was made.
+    FirstByte,
+    /// A request head was begun and not ended.
+    Head,
+    /// Nothing came after the last response.
+    Idle,
+    /// The client takes nothing.
+    Stalled,
+}
 
 /// Marks its connection busy while a request is on it.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Activity>);
+pub(super) struct Busy {
+    activity: Arc<Activity>,
+    answered: bool,
+    /// Of its stream, where it has one of its own.
+    flow: Option<Arc<Flow>>,
+}
 
 impl Activity {
     pub(super) fn new(now: Instant) -> Self {
@@ -35,20 +85,44 @@ impl Activity {
             phase: AtomicU8::new(NEW),
             since: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
+            open: AtomicU32::new(0),
+            abandoned: AtomicU32::new(0),
+            multiplexed: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
         }
+    }
+
+    /// The handshake is over: the wait for the first byte, over HTTP/2 for the first request, begins here.
+    pub(super) fn opened(&self, version: Version) {
+        self.multiplexed
+            .store(version == Version::Http2, Ordering::Relaxed);
+        self.enter(NEW);
     }
 
     /// A request's head is there; the connection is busy until the guard is dropped.
-    pub(super) fn begin_request(self: &Arc<Self>) -> Busy {
-        self.enter(BUSY);
-        Busy(Arc::clone(self))
+    pub(super) fn begin_request(self: &Arc<Self>, flow: Option<Arc<Flow>>) -> Busy {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.phase.store(BUSY, Ordering::Relaxed);
+        Busy {
+            activity: Arc::clone(self),
+            answered: false,
+            flow,
+        }
     }
 
-    /// Bytes came: from here on hyper's own head timer holds.
+    /// Bytes came.
     pub(super) fn read(&self) {
-        if self.phase.load(Ordering::Relaxed) != BUSY {
-            self.enter(BUSY);
+        if self.multiplexed.load(Ordering::Relaxed) {
+            return;
         }
+        if matches!(self.phase.load(Ordering::Relaxed), NEW | IDLE) {
+            self.enter(HEAD);
+        }
+    }
+
+    /// Whether a request was refused in a way that ends the connection.
+    pub(super) fn refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// A write was not taken.
@@ -65,30 +139,61 @@ impl Activity {
         self.stalled.store(0, Ordering::Relaxed);
     }
 
-    /// Resolves when the connection has been in one state for longer than `limits` allow.
-    pub(super) async fn expired(&self, limits: Limits) {
-        loop {
-            let now = Instant::now();
-            let due = self.due(limits, now);
-            if due <= now {
-                return;
-            }
-            tokio::time::sleep_until(due).await;
-        }
+    /// Resolves once a request has begun to come. Polled as [`Self::expired`] is.
+    pub(super) async fn begun(&self) {
+        poll_fn(|_| match self.phase.load(Ordering::Relaxed) {
+            NEW => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
     }
 
-    /// When the connection has to be ended or, while nothing limits it, looked at again.
-    fn due(&self, limits: Limits, now: Instant) -> Instant {
-        let since = self.origin + Duration::from_nanos(self.since.load(Ordering::Relaxed));
+    /// Resolves when the connection has been in one state for longer than `limits` allow.
+    ///
+    /// To be polled by the task that drives the connection's socket: what that brings about is seen in the same poll,
+    /// and the timer is moved only where the new phase ends sooner. What other tasks bring about is seen when the
+    /// timer fires, which it does after `idle_timeout` at the latest.
+    pub(super) async fn expired(&self, limits: &Limits) -> Expiry {
+        let mut timer = pin!(sleep_until(self.horizon(limits, Instant::now())));
+        poll_fn(|cx| {
+            if self.abandoned.load(Ordering::Relaxed) > MAX_ABANDONED {
+                return Poll::Ready(Expiry::Abandoned);
+            }
+            if let Some((due, _)) = self.due(limits)
+                && due < timer.deadline()
+            {
+                timer.as_mut().reset(due);
+            }
+            while timer.as_mut().poll(cx).is_ready() {
+                let now = Instant::now();
+                match self.due(limits) {
+                    Some((due, expiry)) if due <= now => return Poll::Ready(expiry),
+                    _ => timer.as_mut().reset(self.horizon(limits, now)),
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// When to look again.
+    fn horizon(&self, limits: &Limits, now: Instant) -> Instant {
+        self.due(limits)
+            .map_or_else(|| now + limits.idle_timeout, |(due, _)| due)
+    }
+
+    /// When the connection has to be ended, and why. Nothing limits a request as such.
+    fn due(&self, limits: &Limits) -> Option<(Instant, Expiry)> {
         let stalled = self.stalled.load(Ordering::Relaxed);
         if stalled > 0 {
-            return self.origin + Duration::from_nanos(stalled - 1) + limits.write_timeout;
+            return Some((self.at(stalled - 1) + limits.write_timeout, Expiry::Stalled));
         }
+        let since = self.at(self.since.load(Ordering::Relaxed));
         match self.phase.load(Ordering::Relaxed) {
-            NEW => since + limits.first_byte_timeout,
-            IDLE => since + limits.idle_timeout,
-            // A stall or a silence that begins right after this look is noticed a quarter of its limit late at most.
-            _ => now + limits.write_timeout.min(limits.idle_timeout) / 4,
+            NEW => Some((since + limits.first_byte_timeout, Expiry::FirstByte)),
+            HEAD => Some((since + limits.header_timeout, Expiry::Head)),
+            IDLE => Some((since + limits.idle_timeout, Expiry::Idle)),
+            _ => None,
         }
     }
 
@@ -97,13 +202,50 @@ impl Activity {
         self.phase.store(phase, Ordering::Relaxed);
     }
 
+    fn at(&self, nanos: u64) -> Instant {
+        self.origin + Duration::from_nanos(nanos)
+    }
+
     fn nanos(&self, now: Instant) -> u64 {
         u64::try_from(now.duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX - 1)
     }
 }
 
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.enter(IDLE);
+impl Busy {
+    /// The request's answer is ready; where it `refuses` the connection ends with it.
+    pub(super) fn answered(&mut self, refuses: bool) {
+        self.answered = true;
+        if refuses {
+            self.activity.refused.store(true, Ordering::Relaxed);
+        }
+        self.gave();
+    }
+
+    /// Something was given for the client to take.
+    pub(super) fn gave(&self) {
+        if let Some(flow) = &self.flow {
+            flow.gave();
+        }
+    }
+
+    /// The client has taken what it was given.
+    pub(super) fn asked(&self) {
+        if let Some(flow) = &self.flow {
+            flow.asked();
+        }
     }
 }
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.activity.abandoned.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.activity.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.activity.enter(IDLE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,31 @@
 //! One client connection: hyper serves it, and it is ended when its client goes, stalls or stays silent.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use http::header::CONNECTION;
+use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::activity::Activity;
+use super::activity::{Activity, Expiry};
+use super::body::Body;
+use super::h2::Flow;
 use super::headers::Peer;
-use super::service::{Rules, serve};
+use super::service::{CLOSE, Rules, serve};
+use super::socket::{Downstream, Socket, Watched};
+use super::tls::{ALPN_H2, Identity};
 use super::worker::{Drain, Worker};
+use super::{h2, preface};
 
 /// The deadlines of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +33,7 @@ pub(super) struct Limits {
     pub(super) rules: Rules,
     /// First byte of a request to the end of its head.
     pub(super) header_timeout: Duration,
-    /// Accept to the first byte.
+    /// Accept to the end of the handshake, and that to the first byte.
     pub(super) first_byte_timeout: Duration,
     /// Between two requests.
     pub(super) idle_timeout: Duration,
@@ -33,149 +41,220 @@ pub(super) struct Limits {
     pub(super) write_timeout: Duration,
 }
 
-/// Serves `stream` until it ends.
-pub(super) async fn run(worker: Arc<Worker>, limits: Limits, peer: Peer, stream: TcpStream) {
-    let (read, write) = stream.into_split();
-    let write = Arc::new(write);
-    let activity = Arc::new(Activity::new(Instant::now()));
-    let io = Downstream {
-        read,
-        write: Arc::clone(&write),
-        activity: Arc::clone(&activity),
-    };
-    let mut drain = worker.shared.drain.subscribe();
-    let service = service_fn({
-        let activity = Arc::clone(&activity);
-        move |request| {
-            let busy = activity.begin_request();
-            let worker = Arc::clone(&worker);
-            // Boxed, so that its room goes with the response head and not with the connection.
-            Box::pin(async move {
-                let mut response = serve(worker, limits.rules, peer, request).await;
-                response.body_mut().keep(busy);
-                Ok::<_, std::convert::Infallible>(response)
-            })
-        }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
-        .serve_connection(TokioIo::new(io), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        biased;
-        ended = connection.as_mut() => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "client connection ended");
-            }
-            return;
-        }
-        // Dropping the connection drops the exchange in it, and with that the upstream request.
-        () = gone(&write) => return,
-        () = activity.expired(limits) => return,
-        changed = drain.wait_for(|drain| *drain >= Drain::Closing) => {
-            if changed.is_ok_and(|drain| *drain == Drain::Now) {
-                return;
-            }
-        }
-    }
-    connection.as_mut().graceful_shutdown();
-    tokio::select! {
-        biased;
-        _ = connection.as_mut() => {}
-        () = gone(&write) => {}
-        () = activity.expired(limits) => {}
-        _ = drain.wait_for(|drain| *drain == Drain::Now) => {}
-    }
-}
-
-/// Resolves when the client has closed its side: a half-close is a client's going.
-///
-/// hyper looks for it only while its read buffer is empty, so a client that had sent a second request behind its
-/// first would be streamed to for nobody. The readiness used here is that of a closed read side alone: it is there
-/// whatever lies unread before it, and costs no read.
-async fn gone(stream: &OwnedWriteHalf) {
-    if stream
-        .ready(Interest::PRIORITY)
-        .await
-        .is_ok_and(|ready| !ready.is_read_closed())
-    {
-        // Urgent data, which tokio does not ask the kernel about.
-        std::future::pending::<()>().await;
-    }
-}
-
-/// The client's socket as hyper sees it; keeps track of what moves.
+/// What a listener speaks.
 #[derive(Debug)]
-struct Downstream {
-    read: OwnedReadHalf,
-    write: Arc<OwnedWriteHalf>,
-    activity: Arc<Activity>,
+pub(super) struct Terms {
+    pub(super) limits: Limits,
+    pub(super) http2: bool,
+    pub(super) tls: Option<Arc<Identity>>,
 }
 
-impl AsyncRead for Downstream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let read = ready!(Pin::new(&mut self.read).poll_read(cx, buf));
-        if buf.filled().len() > before {
-            self.activity.read();
-        }
-        Poll::Ready(read)
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Http1,
+    Http2,
+}
+
+/// A connection as far as its requests are concerned.
+pub(super) struct Served<'a> {
+    pub(super) worker: Arc<Worker>,
+    pub(super) limits: &'a Limits,
+    pub(super) peer: Peer,
+    pub(super) activity: Arc<Activity>,
+    pub(super) watched: Watched,
+}
+
+/// Serves `stream` until it ends.
+pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Peer, stream: TcpStream) {
+    let activity = Arc::new(Activity::new(Instant::now()));
+    let mut drain = worker.shared.drain.subscribe();
+    // Boxed, so that a handshake's state goes when it is over.
+    let opening = Box::pin(open(terms, stream, &activity));
+    let opened = tokio::select! {
+        biased;
+        opened = tokio::time::timeout(terms.limits.first_byte_timeout, opening) => opened,
+        () = closing(&mut drain, GRACE) => return,
+    };
+    let (io, watched, version) = match opened.map_err(io::Error::from).flatten() {
+        Ok(opened) => opened,
+        Err(error) => return tracing::debug!(%error, "client connection not opened"),
+    };
+    activity.opened(version);
+    let served = Served {
+        worker,
+        limits: &terms.limits,
+        peer,
+        activity,
+        watched,
+    };
+    match version {
+        Version::Http1 => http1(served, io, drain).await,
+        // Boxed, so that connections of HTTP/1 are no larger for it.
+        Version::Http2 => Box::pin(h2::serve(served, io, drain)).await,
     }
 }
 
-impl Downstream {
-    /// Writes through the shared half; a write that is not taken starts the stall's clock.
-    fn poll_try(
-        &self,
-        cx: &mut Context<'_>,
-        write: impl Fn(&TcpStream) -> io::Result<usize>,
-    ) -> Poll<io::Result<usize>> {
-        let stream: &TcpStream = (*self.write).as_ref();
-        loop {
-            match write(stream) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if stream.poll_write_ready(cx)?.is_pending() {
-                        self.activity.stalled(Instant::now());
-                        return Poll::Pending;
-                    }
-                }
-                written => {
-                    self.activity.wrote();
-                    return Poll::Ready(written);
-                }
+/// Finds out what is spoken: TLS by its handshake, else by the first bytes where there is a choice.
+async fn open(
+    terms: &Terms,
+    stream: TcpStream,
+    activity: &Arc<Activity>,
+) -> io::Result<(Downstream, Watched, Version)> {
+    let Some(identity) = &terms.tls else {
+        let version = if terms.http2 {
+            preface::spoken(&stream).await?
+        } else {
+            Version::Http1
+        };
+        let (socket, watched) = Socket::new(stream, activity);
+        return Ok((Downstream::Plain(socket), watched, version));
+    };
+    let (socket, watched) = Socket::new(stream, activity);
+    let stream = identity.acceptor().accept(socket).await?;
+    let version = match stream.get_ref().1.alpn_protocol() {
+        Some(ALPN_H2) => Version::Http2,
+        _ => Version::Http1,
+    };
+    Ok((Downstream::Tls(Box::new(stream)), watched, version))
+}
+
+/// Resolves `grace` after the end of accepting, or when all is being cut.
+async fn closing(drain: &mut watch::Receiver<Drain>, grace: Duration) {
+    // The sender is in `Shared`, which the caller holds.
+    drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
+    let now = drain.wait_for(|drain| *drain == Drain::Now);
+    drop(tokio::time::timeout(grace, now).await);
+}
+
+/// How long a connection that was made just before the end of accepting may take to send its first request: it was
+/// promised an answer when it was accepted.
+const GRACE: Duration = Duration::from_secs(1);
+
+async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>) {
+    let service = service_fn(|request| served.answer(request, None));
+    let mut connection = http1::Builder::new()
+        // The deadlines are ours: hyper's would begin with the wait for a request.
+        .header_read_timeout(None)
+        .max_header_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(io), service);
+    let over = served
+        .drive(&mut connection, http1::Connection::graceful_shutdown, drain)
+        .await;
+    let last = async {
+        match over {
+            // Nothing is on its way to the client: the request before, if any, was answered.
+            Over::Expired(Expiry::Head) => {
+                say(connection.into_parts().io.into_inner(), REQUEST_TIMEOUT).await
             }
+            Over::Ended if served.activity.refused() => linger(connection.into_parts().io.into_inner()).await,
+            _ => Ok(()),
         }
-    }
+    };
+    drop(tokio::time::timeout(LAST_WORDS, last).await);
 }
 
-impl AsyncWrite for Downstream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_try(cx, |stream| stream.try_write(buf))
+/// A longer request head is answered with 431; hyper answers a target above 64 KiB with 414 before that. Bytes.
+const MAX_HEAD: usize = 128 * 1024;
+
+/// What a head that does not end in time gets; hyper itself would close without a word.
+const REQUEST_TIMEOUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+async fn say(mut io: Downstream, bytes: &[u8]) -> io::Result<()> {
+    io.write_all(bytes).await?;
+    io.shutdown().await
+}
+
+/// Takes what a refused client is still sending, so that the answer is read before the close is seen: a close over
+/// unread bytes is a reset, and that destroys what the client has not read yet (RFC 9112, 9.6).
+async fn linger(mut io: Downstream) -> io::Result<()> {
+    let mut bytes = vec![0; 16 * 1024];
+    while io.read(&mut bytes).await? > 0 {}
+    Ok(())
+}
+
+/// How long either may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How serving a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// lb is ending.
+    Asked,
+    /// It has ended by itself.
+    Ended,
+    /// Something took too long.
+    Expired(Expiry),
+    /// Its client has gone.
+    Gone,
+}
+
+impl Served<'_> {
+    /// Answers one request. The future is boxed, so that its room goes with the response head and not with the
+    /// connection.
+    pub(super) fn answer(
+        &self,
+        request: Request<Incoming>,
+        flow: Option<Arc<Flow>>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
+        let mut busy = self.activity.begin_request(flow);
+        let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer);
+        Box::pin(async move {
+            let mut response = serve(worker, rules, peer, request).await;
+            busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+            response.body_mut().keep(busy);
+            Ok(response)
+        })
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_try(cx, |stream| stream.try_write_vectored(bufs))
+    /// Drives `connection` until it has ended or has to be. Dropping it then drops the exchanges in it, and with
+    /// them the upstream requests.
+    pub(super) async fn drive<C, T>(
+        &self,
+        connection: &mut C,
+        finish: fn(Pin<&mut C>),
+        mut drain: watch::Receiver<Drain>,
+    ) -> Over
+    where
+        C: Future<Output = hyper::Result<T>> + Unpin,
+    {
+        let over = {
+            let ending = async {
+                drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
+                drop(tokio::time::timeout(GRACE, self.activity.begun()).await);
+            };
+            self.until(connection, ending).await
+        };
+        if over != Over::Asked {
+            return over;
+        }
+        finish(Pin::new(&mut *connection));
+        let ending = async {
+            drop(drain.wait_for(|drain| *drain == Drain::Now).await);
+        };
+        self.until(connection, ending).await
     }
 
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let stream: &TcpStream = (*self.write).as_ref();
-        Poll::Ready(socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write))
+    /// Drives `connection` until it has ended, has to be, or `ending` asks for it.
+    async fn until<C, T>(&self, connection: &mut C, ending: impl Future<Output = ()>) -> Over
+    where
+        C: Future<Output = hyper::Result<T>> + Unpin,
+    {
+        tokio::select! {
+            biased;
+            ended = connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "client connection ended");
+                }
+                Over::Ended
+            }
+            () = self.watched.gone() => Over::Gone,
+            expiry = self.activity.expired(self.limits) => {
+                tracing::debug!(?expiry, "client connection expired");
+                Over::Expired(expiry)
+            }
+            () = ending => Over::Asked,
+        }
     }
 }

@@ -22,6 +22,8 @@ pub(super) enum Refusal {
     Draining,
     /// Every target failed and the last left no response; the last status seen, if any.
     Exhausted { status: Option<u16> },
+    /// The client expects something that is not known.
+    Expectation,
     /// No client key, or one that is not known.
     InvalidKey,
     /// This key may not use the model, or nobody configured it.
@@ -34,6 +36,8 @@ pub(super) enum Refusal {
     TooLarge { limit: u64 },
     /// The client sent its body too slowly.
     SlowBody,
+    /// The body is in a transfer coding besides `chunked`.
+    UnknownCoding,
     /// The stream ended before its first event, at the last target.
     UpstreamEmpty,
     /// The deadline passed before anything could be committed.
@@ -91,6 +95,7 @@ impl Refusal {
                     ..row(status, SERVER, "upstream_error")
                 }
             }
+            Self::Expectation => row(StatusCode::EXPECTATION_FAILED, INVALID, "expectation_failed"),
             Self::InvalidKey => row(StatusCode::UNAUTHORIZED, INVALID, "invalid_api_key"),
             Self::ModelNotFound { .. } => Row {
                 param: Some("model"),
@@ -99,6 +104,11 @@ impl Refusal {
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
             Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
+            Self::UnknownCoding => row(
+                StatusCode::NOT_IMPLEMENTED,
+                INVALID,
+                "unsupported_transfer_encoding",
+            ),
             Self::UpstreamEmpty => row(StatusCode::BAD_GATEWAY, SERVER, "upstream_empty"),
             Self::UpstreamTimeout => row(StatusCode::GATEWAY_TIMEOUT, SERVER, "upstream_timeout"),
             Self::WrongModelKind => Row {
@@ -113,6 +123,20 @@ impl Refusal {
         self.row().code
     }
 
+    /// Whether the connection ends with this answer: where the rest of the request is not wanted, or may not be where
+    /// it seems to be.
+    pub(super) fn ends_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::BadRequest(_)
+                | Self::Encoding
+                | Self::Expectation
+                | Self::SlowBody
+                | Self::TooLarge { .. }
+                | Self::UnknownCoding
+        )
+    }
+
     fn message(&self) -> String {
         match self {
             Self::BadBody(what) => what.clone(),
@@ -125,6 +149,7 @@ impl Refusal {
                 "a compressed request body cannot be routed by its model; send it uncompressed".to_owned()
             }
             Self::Exhausted { .. } => "every provider of this model failed".to_owned(),
+            Self::Expectation => "the only expectation that is met here is `100-continue`".to_owned(),
             Self::InvalidKey => "missing or unknown API key".to_owned(),
             Self::ModelNotFound {
                 model,
@@ -137,6 +162,7 @@ impl Refusal {
             Self::NotFound => "nothing is served under this path".to_owned(),
             Self::SlowBody => "the request body took too long to arrive".to_owned(),
             Self::TooLarge { limit } => format!("the request body is longer than {limit} bytes"),
+            Self::UnknownCoding => "the only transfer coding that is read here is `chunked`".to_owned(),
             Self::UpstreamEmpty => "the provider ended its stream before the first event".to_owned(),
             Self::UpstreamTimeout => "no provider answered in time".to_owned(),
             Self::WrongModelKind => {

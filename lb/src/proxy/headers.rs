@@ -41,6 +41,8 @@ pub(super) struct Peer {
     pub(super) ip: IpAddr,
     /// Whether its `X-Forwarded-*` and `x-request-id` are believed.
     pub(super) trusted: bool,
+    /// Whether it connected with TLS.
+    pub(super) https: bool,
 }
 
 /// The fields of a request as every attempt sends them; what differs from provider to provider comes on top.
@@ -77,7 +79,8 @@ fn forwarded(out: &mut HeaderMap, request: &HeaderMap, peer: Peer) {
     }
     if !peer.trusted {
         out.remove(header::FORWARDED);
-        out.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+        let scheme = if peer.https { "https" } else { "http" };
+        out.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
         match request.get(header::HOST) {
             Some(host) => out.insert(X_FORWARDED_HOST, host.clone()),
             None => out.remove(X_FORWARDED_HOST),

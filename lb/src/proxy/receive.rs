@@ -1,11 +1,14 @@
 //! Reads a request's body, and finds in its bytes what routes it.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Uri};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::error::Refusal;
 use super::service::Rules;
@@ -87,13 +90,19 @@ fn resolve(
 }
 
 /// All chunks as one piece; a body of one chunk is not copied.
-async fn collect(mut body: Incoming, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal> {
+async fn collect<B>(mut body: B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
     let limit = rules.max_body_bytes;
+    let begun = Instant::now();
     let mut first = Bytes::new();
     let mut all: Option<BytesMut> = None;
     let mut length = 0u64;
     loop {
-        let next = tokio::time::timeout(rules.body_timeout, body.frame()).await;
+        let behind = begun + rules.body_grace + Duration::from_secs(length / MIN_RATE);
+        let due = behind.min(Instant::now() + rules.body_timeout);
+        let next = tokio::time::timeout_at(due, body.frame()).await;
         let Some(frame) = next.map_err(|_elapsed| Refusal::SlowBody)? else {
             break;
         };
@@ -118,6 +127,10 @@ async fn collect(mut body: Incoming, rules: Rules, mut seen: impl FnMut(&[u8])) 
     }
     Ok(all.map_or(first, BytesMut::freeze))
 }
+
+/// The least that a body has to come at on average, so that a client cannot hold what it has sent in memory for ever
+/// by a byte now and then. Bytes a second.
+pub(super) const MIN_RATE: u64 = 500;
 
 fn named_elsewhere(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let header = headers

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request, Response, Uri};
+use http::header::CONNECTION;
+use http::{HeaderValue, Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 
 use super::account::Account;
@@ -14,6 +15,7 @@ use super::headers::{self, Peer};
 use super::models;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Received, percent_decoded, receive};
+use super::validate;
 use super::worker::{Live, Worker};
 use crate::config::Kind;
 use crate::upstream::{Chain, Sent};
@@ -25,7 +27,12 @@ pub(super) struct Rules {
     pub(super) max_body_bytes: u64,
     /// The longest silence within a body.
     pub(super) body_timeout: Duration,
+    /// How long a body may take before it has to come at [`super::receive::MIN_RATE`] on average.
+    pub(super) body_grace: Duration,
 }
+
+/// Ends a connection of HTTP/1 after the response that carries it.
+pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Answers one request. There is always an answer: what goes wrong is one as well.
 pub(super) async fn serve(
@@ -37,11 +44,16 @@ pub(super) async fn serve(
     let unix = Worker::unix_now();
     let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
     let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
+    let version = request.version();
     let mut response = match route(&worker, rules, peer, &id, request).await {
         Ok(response) => response,
         Err(refusal) => {
             worker.shared.metrics.refused(refusal.code());
-            refusal.response(0)
+            let mut response = refusal.response(0);
+            if version < Version::HTTP_2 && refusal.ends_connection() {
+                response.headers_mut().insert(CONNECTION, CLOSE);
+            }
+            response
         }
     };
     headers::stamp(response.headers_mut(), id);
@@ -52,10 +64,10 @@ async fn route(
     worker: &Arc<Worker>,
     rules: Rules,
     peer: Peer,
-    id: &http::HeaderValue,
-    request: Request<Incoming>,
+    id: &HeaderValue,
+    mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
-    check_head(&request)?;
+    validate::check(&mut request)?;
     let path = request.uri().path();
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
@@ -78,7 +90,7 @@ fn listing(
     path: &str,
 ) -> Option<Result<Response<Body>, Refusal>> {
     let rest = path.strip_prefix("/v1/models")?;
-    if method != Method::GET {
+    if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
     }
     let started = worker.shared.started;
@@ -95,7 +107,7 @@ async fn forward(
     live: &Arc<Live>,
     rules: Rules,
     peer: Peer,
-    id: &http::HeaderValue,
+    id: &HeaderValue,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
@@ -136,22 +148,6 @@ async fn forward(
         headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
     }
     Ok(answer.response)
-}
-
-/// What hyper lets through and lb does not.
-fn check_head(request: &Request<Incoming>) -> Result<(), Refusal> {
-    if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
-        return Err(Refusal::BadRequest("this method is not served here"));
-    }
-    let mut hosts = request.headers().get_all(http::header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(_), None) => Ok(()),
-        (None, _) if request.version() < http::Version::HTTP_11 || request.uri().authority().is_some() => {
-            Ok(())
-        }
-        (None, _) => Err(Refusal::BadRequest("the host header is missing")),
-        (Some(_), Some(_)) => Err(Refusal::BadRequest("there is more than one host header")),
-    }
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{StartError, dns};
+use super::{StartError, certificates, dns};
 use crate::admin::{self, View};
 use crate::config::Config;
-use crate::proxy::{Drain, Shared};
+use crate::proxy::{Drain, Identity, Shared};
 
 /// How often idle upstream connections are looked at: a model server's close is noticed within this time.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -29,6 +29,7 @@ pub(super) fn start(
     config: &Config,
     listener: TcpListener,
     view: Arc<View>,
+    identities: Vec<(String, Arc<Identity>)>,
 ) -> Result<JoinHandle<()>, StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -39,6 +40,7 @@ pub(super) fn start(
         runtime.block_on(async move {
             dns::start(&shared, &config);
             tokio::spawn(sweep(Arc::clone(&shared)));
+            tokio::spawn(certificates::keep_fresh(identities));
             let serving = tokio::spawn(async move { serve(listener, view).await });
             // Whoever asks is answered until the very end: that is when operators look.
             let mut drain = shared.drain.subscribe();

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::proxy::IdentityError;
+
 /// Why a daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -36,6 +38,14 @@ pub enum StartError {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
+    },
+    /// A listener's certificates cannot be used.
+    #[error("listener `{name}`: {source}")]
+    Identity {
+        /// The listener.
+        name: String,
+        /// What is wrong with them.
+        source: IdentityError,
     },
     /// A thread or its runtime could not be made.
     #[error("cannot start a thread: {0}")]
@@ -76,7 +86,7 @@ impl StartError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::AddressInUse { .. } | Self::Bind { .. } => 69,
-            Self::File { .. } | Self::Tls { .. } => 78,
+            Self::File { .. } | Self::Identity { .. } | Self::Tls { .. } => 78,
             Self::Permission { .. } => 77,
             Self::Thread(_) => 70,
         }

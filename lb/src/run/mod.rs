@@ -3,13 +3,15 @@
 //! ```text
 //! main thread       signals, drain
 //! lb-worker-N       accepts, serves, sends: one current-thread runtime each
-//! lb-control        admin listener, DNS, sweeping of idle connections
+//! lb-control        admin listener, DNS, certificates, sweeping of idle connections
 //! ```
 //!
 //! Everything that can fail is done before the first thread starts, so a daemon that cannot serve has bound nothing
 //! for longer than it took to find out.
 
+mod certificates;
 mod control;
+mod descriptors;
 mod dns;
 mod error;
 mod keys;
@@ -30,7 +32,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
-use crate::proxy::{self, Bound, Drain, Live, Shared};
+use crate::proxy::{self, BindError, Bound, Drain, Live, Shared};
 use crate::upstream::{Context, Table};
 
 pub use error::StartError;
@@ -50,6 +52,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts what `config` says. Nothing runs if this fails.
     pub fn start(config: &Config) -> Result<Self, StartError> {
+        descriptors::raise();
         let workers = workers::count(config.server.workers);
         let bound = bind(config, workers)?;
         let admin = control::bind(config.admin.address)?;
@@ -60,7 +63,14 @@ impl Daemon {
             .local_addr()
             .map_err(|source| StartError::bind("admin", config.admin.address, source))?;
         announce(config, &bound, admin_address, workers);
-        let mut threads = vec![control::start(Arc::clone(&shared), config, admin, view)?];
+        let identities = certificates::of(&bound);
+        let mut threads = vec![control::start(
+            Arc::clone(&shared),
+            config,
+            admin,
+            view,
+            identities,
+        )?];
         match workers::start(&shared, bound, workers) {
             Ok(started) => threads.extend(started),
             Err(error) => {
@@ -126,8 +136,14 @@ const POLL: Duration = Duration::from_millis(20);
 
 fn bind(config: &Config, workers: usize) -> Result<Vec<Bound>, StartError> {
     let one = |listener: &crate::config::Listener| {
-        proxy::bind(listener, workers)
-            .map_err(|source| StartError::bind(listener.name.as_str(), listener.address, source))
+        let name = listener.name.as_str();
+        proxy::bind(listener, workers).map_err(|error| match error {
+            BindError::Address(source) => StartError::bind(name, listener.address, source),
+            BindError::Identity(source) => StartError::Identity {
+                name: name.to_owned(),
+                source,
+            },
+        })
     };
     config.listeners.iter().map(one).collect()
 }

@@ -7,7 +7,7 @@ use super::build::Context;
 use super::chain::{Chain, Link, Model, Timers};
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
-use crate::config::{self, Config, Strategy};
+use crate::config::{self, Config, Pattern, Strategy};
 use crate::metrics::Role;
 use crate::policy::aimd::Share;
 use crate::policy::cascade;
@@ -101,6 +101,7 @@ impl Built {
     ) -> Chain {
         let part = Part {
             built: self,
+            name: None,
             read: model.read,
             first_token: model.fallback.first_token_timeout,
             idle: model.stream_idle_timeout,
@@ -118,6 +119,14 @@ impl Built {
             ));
         }
         chain
+    }
+
+    /// The model's name, if it is one and no pattern.
+    fn exact_name(&self) -> Option<&str> {
+        match self.model.config.pattern() {
+            Pattern::Exact(name) => Some(name),
+            Pattern::Any | Pattern::Family(_) => None,
+        }
     }
 
     fn strategy(&self) -> cascade::Strategy {
@@ -149,6 +158,9 @@ fn attempts(fallback: &config::Fallback, targets: usize) -> u32 {
 /// A model's targets under the timers of the model or preset that names them.
 struct Part<'a> {
     built: &'a Built,
+    /// What a target without a name of its own is sent: the client's name where that is the model's, the model's where
+    /// a preset stands between, since no provider knows a preset.
+    name: Option<&'a str>,
     read: config::Read,
     first_token: Option<std::time::Duration>,
     idle: Option<std::time::Duration>,
@@ -165,6 +177,7 @@ pub(super) fn preset_chain(
     let parts: Vec<Part<'_>> = members
         .map(|member| Part {
             built: &models[member.model],
+            name: models[member.model].exact_name(),
             read: member.read,
             first_token: member.first_token_timeout,
             idle: member.stream_idle_timeout,
@@ -203,7 +216,7 @@ fn assemble(
             let model = &part.built.model;
             links.push(Link {
                 provider: Arc::clone(provider),
-                upstream_model: target.upstream_model.as_deref().map(Into::into),
+                upstream_model: target.upstream_model.as_deref().or(part.name).map(Into::into),
                 role,
                 pool: Arc::clone(&built.pool),
                 model: Arc::clone(model),

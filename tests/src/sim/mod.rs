@@ -7,12 +7,16 @@
 
 mod breaker;
 mod plant;
+mod queue;
+mod record;
 mod report;
 mod run;
 mod steering;
 mod trace;
+mod world;
 
 pub use plant::{Capacity, Plant};
+pub use record::Record;
 pub use report::table;
-pub use run::{Record, Scenario, run};
+pub use run::{Scenario, run};
 pub use steering::Strategy;

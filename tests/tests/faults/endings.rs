@@ -66,7 +66,13 @@ async fn a_stream_that_is_reset_ends_abnormally_with_nothing_invented() {
 // [STREAM-12]
 #[tokio::test]
 async fn an_answer_that_is_cut_short_is_never_ended_cleanly() {
-    let (preferred, _alternate, lb) = pair(Script::silent()).await;
+    let (preferred, alternate) = (
+        Provider::start(Script::silent()).await,
+        Provider::start(Script::silent()).await,
+    );
+    // All of these are failures of one endpoint, which is not to be ejected meanwhile.
+    let setup = Setup::pair(&preferred, &alternate).provider("health: { consecutive_failures: 100 }");
+    let lb = Lb::start(&setup).await;
     let sized = || {
         Script::head(
             200,

@@ -4,6 +4,7 @@
 
 mod bytes;
 mod cancel;
+mod chaos;
 mod cost;
 mod peek;
 mod share;

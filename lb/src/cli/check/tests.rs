@@ -10,12 +10,12 @@ const GOOD: &str = "version: 1\nlisteners: [{ name: a, address: \"127.0.0.1:0\" 
 fn run_on(name: &str, text: Option<&str>, change: impl FnOnce(&mut Check)) -> (u8, String, String) {
     let folder = std::env::temp_dir().join(format!("lb-check-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let config = folder.join("lb.yaml");
+    let path = folder.join("lb.yaml");
     if let Some(text) = text {
-        fs::write(&config, text).unwrap();
+        fs::write(&path, text).unwrap();
     }
     let mut args = Check {
-        config,
+        config: ConfigFile { path },
         no_environment: true,
         format: Format::Text,
         explain: false,

@@ -15,19 +15,7 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 }
 
 pub(super) const LATER: &[Later] = &[
-    later("listeners.*.tls", "null", "TLS on listeners"),
-    later("listeners.*.http2", "true", "HTTP/2 on listeners"),
     later("listeners.*.proxy_protocol", "off", "the PROXY protocol"),
-    later(
-        "listeners.*.max_connections_per_source",
-        "0",
-        "a limit on one address's connections",
-    ),
-    later(
-        "listeners.*.allow_sources",
-        "[]",
-        "a list of addresses that may connect",
-    ),
     later("admin.dashboard", "true", "the dashboard"),
     later("auth.keys.*.models", "null", "a key's list of models"),
     later("server.watch", "true", "reloading when the file changes"),

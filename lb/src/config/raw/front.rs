@@ -49,8 +49,20 @@ pub(in crate::config) struct ListenerTls {
     pub(in crate::config) cert_file: Spanned<String>,
     /// PEM key of that chain.
     pub(in crate::config) key_file: Maybe<String>,
+    /// Further certificates, each for the names that it carries; the one above answers all other names.
+    pub(in crate::config) certificates: Maybe<Vec<Certificate>>,
     /// Set to require client certificates that these authorities signed.
     pub(in crate::config) client_ca_file: Maybe<String>,
+}
+
+/// A certificate and its key.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Certificate {
+    /// PEM chain; read again when it changes.
+    pub(in crate::config) cert_file: Spanned<String>,
+    /// PEM key of that chain.
+    pub(in crate::config) key_file: Maybe<String>,
 }
 
 /// Which PROXY protocol header is expected.

@@ -2,16 +2,17 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    num::NonZeroU32,
 };
 
 use super::{
     context::{Context, DAY_MS, Whole},
     found::{duplicates, need},
     process::cidr,
+    tls,
 };
 use crate::config::{
-    Listener, diagnostic::Diagnostic, environment::What, later, path::Path, raw, span::Spanned,
+    Cidr, Listener, diagnostic::Diagnostic, environment::What, later, path::Path, raw, span::Spanned,
 };
 
 pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener> {
@@ -55,19 +56,16 @@ pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener>
 fn listener(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Listener {
     cx.written(at, "name", raw.name.span, None);
     cx.written(at, "address", raw.address.span, None);
-    if let Some(tls) = &raw.tls {
-        listener_tls(cx, tls);
-    }
     if raw.address.value.starts_with("fd:") {
         later::refuse(cx, raw.address.span, "taking a socket from systemd");
-    }
-    cx.bounds(&raw.max_connections_per_source, "E256", 0..=u64::from(u32::MAX));
-    for source in raw.allow_sources.iter().flat_map(|sources| &sources.value) {
-        cidr(cx, source);
     }
     Listener {
         name: cx.name(&raw.name),
         address: address(cx, &raw.address),
+        tls: tls::listener(cx, &at.key("tls"), raw.tls.as_ref()),
+        http2: cx.flag(at, "http2", &raw.http2, true),
+        max_connections_per_source: per_source(cx, at, raw),
+        allow_sources: sources(cx, at, raw),
         max_connections: cx.count(
             at,
             "max_connections",
@@ -107,22 +105,20 @@ fn listener(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Listener {
     }
 }
 
-fn listener_tls(cx: &mut Context<'_>, tls: &raw::ListenerTls) {
-    if tls.key_file.is_none() {
-        cx.report(
-            Diagnostic::error("E304", tls.cert_file.span, "a certificate needs its key")
-                .label("this certificate has no key_file beside it")
-                .help("add `key_file: …`"),
-        );
-    }
-    let files = [
-        Some(&tls.cert_file),
-        tls.key_file.as_ref(),
-        tls.client_ca_file.as_ref(),
-    ];
-    for file in files.into_iter().flatten() {
-        need(cx, file, What::File(PathBuf::from(&file.value)));
-    }
+fn per_source(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Option<NonZeroU32> {
+    let whole = Whole::new(0, 0..=u64::from(u32::MAX));
+    NonZeroU32::new(cx.count(
+        at,
+        "max_connections_per_source",
+        &raw.max_connections_per_source,
+        whole,
+    ))
+}
+
+fn sources(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Vec<Cidr> {
+    cx.setting(at, "allow_sources", &raw.allow_sources, Some("[]".to_owned()));
+    let written = raw.allow_sources.iter().flat_map(|sources| &sources.value);
+    written.filter_map(|source| cidr(cx, source)).collect()
 }
 
 /// An address, or a stand-in for what is none.

@@ -25,6 +25,7 @@ mod process;
 mod provider;
 mod status;
 mod target;
+mod tls;
 
 pub(super) use self::context::Context;
 use super::{Config, Failover, diagnostic::Diagnostic, document::Document, later, path::Path, raw};

@@ -40,7 +40,7 @@ fn a_second_is_one_plain_line_of_what_happened_in_it() {
         ending: Ending::Failed,
     });
     let line = report.second(Duration::from_millis(7_001), &state(0.53));
-    let expected = "t=7s share=0.53 breach=0.12 requests=4 ttft p50=0.16s p95=0.25s alternates=25% cut=1 failed=1 \
+    let expected = "t=7s share=0.53 breach=0.12 requests=4 ttft p50=0.16s p95=0.25s alternates=33% cut=1 failed=1 \
                     gpu=ejected vendor-a=healthy";
     assert_eq!(line, expected);
     assert!(

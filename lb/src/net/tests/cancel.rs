@@ -93,7 +93,7 @@ async fn dropped_inside_the_head() {
     assert_eq!(accepted.unwrap().closed().await, 0);
 }
 
-// [NET-10, NET-11]
+// [NET-10] [NET-11]
 #[tokio::test]
 async fn dropped_with_the_body_unread_or_half_read() {
     for frames in [0, 1] {

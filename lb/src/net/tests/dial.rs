@@ -1,5 +1,6 @@
 //! New connections.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{CONNECT, EMPTY, LIMITS, Upstream, get, send};
+use crate::net::dial::failed;
 use crate::net::{Client, Destination, Error, SocketHook};
 
 /// A listener that answers no SYN, because nobody accepts and its queue is full.
@@ -52,7 +54,7 @@ fn destination(addresses: &[SocketAddr]) -> Arc<Destination> {
     Arc::new(Destination::new(addresses, None, LIMITS, 1))
 }
 
-// [NET-13, NET-19]
+// [NET-13] [NET-19]
 #[tokio::test]
 async fn without_a_connection_nothing_was_sent() {
     let (address, _socket) = refusing();
@@ -62,7 +64,7 @@ async fn without_a_connection_nothing_was_sent() {
     assert_eq!(refused.open(), 0);
 }
 
-// [NET-13, NET-19]
+// [NET-13] [NET-19]
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_nobody_answers_times_out() {
     let listener = full_listener();
@@ -71,6 +73,19 @@ async fn a_connection_that_nobody_answers_times_out() {
     assert!(matches!(send(&silent).await, Err(Error::ConnectTimeout)));
     assert_eq!(begun.elapsed().as_secs(), CONNECT.as_secs());
     assert_eq!(silent.open(), 0);
+}
+
+// [NET-13]
+#[test]
+fn a_host_without_ports_left_says_nothing_of_the_upstream() {
+    assert!(matches!(
+        failed(ErrorKind::AddrNotAvailable.into()),
+        Error::Local(_)
+    ));
+    assert!(matches!(
+        failed(ErrorKind::HostUnreachable.into()),
+        Error::Connect(_)
+    ));
 }
 
 // [NET-19]

@@ -65,7 +65,7 @@ async fn interim_responses_are_passed_over() {
     assert!(matches!(response, Err(Error::BadResponse(Malformed::Upgrade))));
 }
 
-// [NET-1, NET-9]
+// [NET-1] [NET-9]
 #[tokio::test]
 async fn bytes_behind_a_response_cost_the_connection_and_not_the_response() {
     for raw in [

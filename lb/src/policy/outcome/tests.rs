@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::policy::aimd::{Outcome, Params};
+use crate::policy::draw::Draw;
+use crate::policy::health::{self, Ejection, Health, Standing};
+use crate::policy::time::Instant;
 
 mod model;
 
@@ -342,4 +345,49 @@ fn only_the_first_server_error_of_a_request_counts_against_an_endpoint() {
     }
     assert!(!status(503).is_server_error());
     assert!(!status(429).is_server_error());
+}
+
+/// An endpoint that `count` requests end at as `ended` says.
+fn endpoint_after(count: usize, ended: &Ended, rules: &Rules<'_>) -> Standing {
+    let mut endpoint = Health::new(health::Params::default());
+    for _ in 0..count {
+        let Some(permit) = endpoint.acquire(Instant::default()) else {
+            break;
+        };
+        let ejection = Ejection {
+            allowed: true,
+            jitter: Draw::default(),
+        };
+        let _transition = endpoint.release(Instant::default(), permit, judge(ended, rules).health, ejection);
+    }
+    endpoint.standing(Instant::default())
+}
+
+// [OUTCOME-1] Field faults K1 and K3.
+#[test]
+fn neither_bad_requests_nor_backpressure_eject_an_endpoint() {
+    let on_status = on_status();
+    for code in [400, 404, 413, 422, 429, 503, 529] {
+        let standing = endpoint_after(100, &status(code), &rules(&on_status, None));
+        assert_eq!(standing, Standing::Healthy, "after 100 times {code}");
+    }
+    let standing = endpoint_after(100, &status(500), &rules(&on_status, None));
+    assert!(matches!(standing, Standing::Ejected { .. }));
+}
+
+// [OUTCOME-3]
+#[test]
+fn the_last_endpoint_in_is_never_ejected_by_deadlines_that_the_share_answers() {
+    let (on_status, params) = (on_status(), Params::default());
+    let among_others = rules(&on_status, Some(&params));
+    let hung = Ended::FirstTokenTimeout { after: LATE };
+    assert!(matches!(
+        endpoint_after(100, &hung, &among_others),
+        Standing::Ejected { .. }
+    ));
+    let alone = Rules {
+        another_endpoint_in: false,
+        ..among_others
+    };
+    assert_eq!(endpoint_after(100, &hung, &alone), Standing::Healthy);
 }

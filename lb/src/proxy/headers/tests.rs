@@ -16,6 +16,7 @@ fn peer(trusted: bool) -> Peer {
     Peer {
         ip: [192, 0, 2, 7].into(),
         trusted,
+        https: false,
     }
 }
 

@@ -75,7 +75,7 @@ fn sizes_are_hexadecimal_digits_and_nothing_else() {
     }
 }
 
-// [NET-3, NET-4]
+// [NET-3] [NET-4]
 #[test]
 fn a_size_has_sixteen_digits_at_most() {
     assert_eq!(
@@ -97,7 +97,7 @@ fn data_is_followed_by_its_line_end() {
     }
 }
 
-// [NET-3, NET-4]
+// [NET-3] [NET-4]
 #[test]
 fn extensions_are_ignored_up_to_a_limit() {
     let line = |length: usize| [b"1;", &vec![b'x'; length][..], b"\r\na\r\n0\r\n\r\n"].concat();

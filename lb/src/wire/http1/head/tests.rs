@@ -195,7 +195,7 @@ fn interim_responses_are_skipped() {
     assert_eq!(listed(&head.headers), [("x-a", "b")]);
 }
 
-// [NET-4, NET-5]
+// [NET-4] [NET-5]
 #[test]
 fn more_interim_responses_than_the_limit_are_refused() {
     let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(usize::from(MAX_INTERIM));
