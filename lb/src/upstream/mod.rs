@@ -22,6 +22,7 @@ mod hold;
 mod pool;
 mod provider;
 mod run;
+mod signals;
 mod state;
 mod table;
 mod ticket;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::endpoint::state_name;
+use super::endpoint::{cause_name, state_name};
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
@@ -68,6 +68,8 @@ pub struct EndpointState {
     pub state: &'static str,
     /// Milliseconds until it may be probed, while it is ejected.
     pub ejected_for_ms: Option<u64>,
+    /// What ejected it, until it is healthy again.
+    pub cause: Option<&'static str>,
     /// Attempts in flight.
     pub in_flight: u32,
 }
@@ -119,6 +121,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     let endpoints = provider.endpoints.iter().map(|endpoint| {
         let (state, until) = match endpoint.standing(now) {
             Standing::Ejected { until } => (health::State::Ejected, Some(until)),
+            Standing::Unproven => (health::State::Ejected, Some(now)),
             Standing::HalfOpen | Standing::Probing => (health::State::HalfOpen, None),
             Standing::Healthy => (health::State::Healthy, None),
         };
@@ -127,6 +130,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             state: state_name(state),
             ejected_for_ms: until
                 .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
+            cause: endpoint.cause(now).map(cause_name),
             in_flight: endpoint.in_flight(),
         }
     });
