@@ -18,8 +18,8 @@
 //!
 //! What the kernel sees on the wire ([`Health::eject`]) ejects as well, for a span that comes with it and that is short:
 //! a restart of a second must not cost thirty. Requests are too dear to find out that soon whether anybody is there, so
-//! such an ejection ends in two steps: a bare connection by whoever drives this ([`Standing::Unproven`]), then the
-//! requests' probes.
+//! such an ejection ends in two steps: a bare connection by whoever drives this, for which it waits as long as it takes
+//! ([`Standing::Unproven`]), then the requests' probes.
 //!
 //! A success is known when the response is committed, long before its stream ends well. So a success counts in the
 //! ratio but does not end a run; a clean end does. Otherwise an endpoint that cuts every stream after its first token
@@ -213,7 +213,8 @@ impl Health {
     /// Takes the endpoint out for `span`, on what the kernel saw; `allowed` is [`Ejection::allowed`].
     ///
     /// The span is the evidence's own, so there is no jitter and no counting of repeats here. While an ejection of
-    /// whatever cause lasts, nothing changes; after it, what the kernel sees begins the next one.
+    /// whatever cause lasts, nothing changes. Nor does it while a connection is waited for: that somebody still does not
+    /// answer is no reason to look away for longer.
     #[must_use]
     pub fn eject(
         &mut self,
@@ -223,10 +224,9 @@ impl Health {
         allowed: bool,
     ) -> Option<Transition> {
         let from = match self.standing(now) {
-            Standing::Ejected { .. } => return None,
+            Standing::Ejected { .. } | Standing::Unproven => return None,
             // It is out already, so the bound on how many may be out does not keep it in.
             Standing::HalfOpen | Standing::Probing => State::HalfOpen,
-            Standing::Unproven => State::Ejected,
             Standing::Healthy if allowed => State::Healthy,
             Standing::Healthy => return None,
         };

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::kernel::Missing;
+
 use crate::proxy::IdentityError;
 
 /// Why a daemon did not start.
@@ -47,6 +49,9 @@ pub enum StartError {
         /// What is wrong with them.
         source: IdentityError,
     },
+    /// The kernel plane is required and cannot be had.
+    #[error("`kernel.mode` is `required`, but: {0}")]
+    Kernel(#[source] Missing),
     /// A thread or its runtime could not be made.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
@@ -87,6 +92,8 @@ impl StartError {
         match self {
             Self::AddressInUse { .. } | Self::Bind { .. } => 69,
             Self::File { .. } | Self::Identity { .. } | Self::Tls { .. } => 78,
+            Self::Kernel(missing) if missing.is_privilege() => 77,
+            Self::Kernel(_) => 69,
             Self::Permission { .. } => 77,
             Self::Thread(_) => 70,
         }

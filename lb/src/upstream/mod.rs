@@ -34,5 +34,5 @@ pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};
 pub use run::{Run, Sent, Step};
-pub use state::{EndpointState, ModelState, PoolState, ProviderState, State};
+pub use state::{EndpointState, KernelState, ModelState, PoolState, ProviderState, State};
 pub use table::{Listed, Table};

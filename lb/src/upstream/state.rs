@@ -1,5 +1,7 @@
 //! What is live, as plain values for people and programs to read.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::endpoint::{cause_name, state_name};
@@ -16,6 +18,17 @@ pub struct State {
     pub models: Vec<ModelState>,
     /// Providers in definition order.
     pub providers: Vec<ProviderState>,
+    /// How connections are watched in the kernel.
+    pub kernel: KernelState,
+}
+
+/// How connections are watched in the kernel; whoever runs the plane fills it in.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KernelState {
+    /// Where the programs are, or `off`.
+    pub mode: String,
+    /// What could not be had, and why.
+    pub missing: Vec<String>,
 }
 
 /// A model and its pools.
@@ -72,6 +85,8 @@ pub struct EndpointState {
     pub cause: Option<&'static str>,
     /// Attempts in flight.
     pub in_flight: u32,
+    /// What the kernel counted, where it watches; filled in like [`State::kernel`].
+    pub kernel: Option<BTreeMap<&'static str, u64>>,
 }
 
 impl Table {
@@ -95,6 +110,7 @@ impl Table {
                 .iter()
                 .map(|provider| provider_state(provider, now))
                 .collect(),
+            kernel: KernelState::default(),
         }
     }
 }
@@ -132,6 +148,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
                 .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
             cause: endpoint.cause(now).map(cause_name),
             in_flight: endpoint.in_flight(),
+            kernel: None,
         }
     });
     ProviderState {

@@ -66,12 +66,13 @@ fn a_connection_proves_nothing_before_the_time_is_up_or_when_it_is_not_asked_for
 
 // [HEALTH-15]
 #[test]
-fn what_the_kernel_sees_of_the_connection_ejects_again() {
+fn it_waits_for_the_connection_as_long_as_that_takes_and_no_longer() {
     let mut rig = Rig::unproven();
-    let again = rig.on_kernel(KernelCause::Refused).expect("its time was up");
-    assert_eq!((again.from, again.to), (State::Ejected, State::Ejected));
-    assert_eq!(again.until, Some(rig.now + SPAN));
-    assert_eq!(rig.on_kernel(KernelCause::Loss), None, "out already");
+    rig.pass(10 * EJECTION);
+    assert_eq!(rig.on_kernel(KernelCause::Refused), None, "a connection failed");
+    assert_eq!(rig.standing(), Standing::Unproven);
+    assert!(rig.health.connected(rig.now).is_some());
+    assert_eq!(rig.standing(), Standing::HalfOpen);
 }
 
 // [HEALTH-14]
@@ -94,6 +95,7 @@ fn a_provider_that_can_spare_no_endpoint_keeps_it_whatever_the_kernel_saw() {
     let refused = rig.health.eject(rig.now, KernelCause::Refused, SPAN, false);
     assert_eq!((refused, rig.standing()), (None, Standing::Healthy));
     let mut out = Rig::unproven();
+    assert!(out.health.connected(out.now).is_some());
     let again = out.health.eject(out.now, KernelCause::Refused, SPAN, false);
     assert!(again.is_some(), "it is out already");
 }
