@@ -35,6 +35,11 @@ pub(crate) fn network() -> Option<Granted<Network>> {
     }
 }
 
+/// Whether a skip is a failure.
+pub(crate) fn required() -> bool {
+    std::env::var_os("LB_REQUIRE_KERNEL").is_some_and(|value| value == "1")
+}
+
 #[expect(
     clippy::print_stderr,
     reason = "a skipped test must say so, and the harness has no word for it"
