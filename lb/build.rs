@@ -14,7 +14,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=LB_EBPF_OBJ");
     let given = env::var_os("LB_EBPF_OBJ").map(PathBuf::from);
-    let object = given.as_deref().unwrap_or(Path::new(BUILT));
+    let object = given.as_deref().unwrap_or_else(|| Path::new(BUILT));
     match fs::canonicalize(object) {
         Ok(object) => {
             println!("cargo::rerun-if-changed={}", object.display());

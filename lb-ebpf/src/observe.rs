@@ -42,7 +42,8 @@ impl<'a> Watched<'a> {
         // direction writes its own half, see `lb_ebpf::flow`.
         let flow = unsafe { &mut *flow };
         let stats = STATS.get_ptr_mut(flow.slot as u32)?;
-        // SAFETY: a per-CPU value: nothing else runs on it before the program ends.
+        // SAFETY: a per-CPU value, so no other CPU is at it. A segment that arrives may interrupt the cgroup's egress
+        // program here; at worst one addition of the two is lost.
         let stats = unsafe { &mut *stats };
         // SAFETY: the helper reads the clock and nothing else.
         let now = unsafe { bpf_ktime_get_ns() };

@@ -24,7 +24,8 @@ pub struct Lb {
     log: Log,
     data: SocketAddr,
     admin: SocketAddr,
-    folder: Folder,
+    /// Kept for as long as the daemon may read its file again.
+    _folder: Folder,
 }
 
 impl Lb {
@@ -53,7 +54,7 @@ impl Lb {
             log,
             data,
             admin,
-            folder,
+            _folder: folder,
         };
         lb.eventually("readiness", async |lb| {
             ask(lb.admin, get("/readyz")).await.status() == 200
@@ -83,11 +84,6 @@ impl Lb {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         number.expect("Linux says how much memory a process has")
-    }
-
-    /// Its configuration file.
-    pub fn file(&self) -> PathBuf {
-        self.folder.0.join("lb.yaml")
     }
 
     /// Asks the model `chat` and reads the whole answer.

@@ -5,11 +5,15 @@
 mod http1_response;
 
 #[cfg(test)]
+#[path = "../fuzz/checks/segments.rs"]
+mod segments;
+
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::http1_response;
+    use super::{http1_response, segments};
 
     /// Runs `check` on every file of one corpus and returns how many there were.
     #[expect(
@@ -37,5 +41,11 @@ mod tests {
     #[test]
     fn responses_of_the_corpus_are_read_alike_in_every_split() {
         assert!(replay("http1_response", http1_response::check) >= 20);
+    }
+
+    // [KERNEL-4]
+    #[test]
+    fn segments_of_the_corpus_keep_every_flow_consistent() {
+        assert!(replay("segments", segments::check) >= 20);
     }
 }

@@ -77,7 +77,7 @@ async fn every_command_works() {
                 );
             }
             ["cargo", "run", "--release", "--", "run", "-c", file] => {
-                assert!(root.join(file).exists(), "{line}")
+                assert!(root.join(file).exists(), "{line}");
             }
             ["cargo", "run", "--release", "--", ref arguments @ ..] => {
                 let run = command([])

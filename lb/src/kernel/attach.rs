@@ -152,8 +152,11 @@ impl Attached {
                 continue;
             };
             let failed = |error: &ProgramError| Missing::new(format!("attaching {program} to {name}"), error);
-            if !means_no_tcx(errno(&error)) {
-                return Err(failed(&error));
+            match errno(&error) {
+                // This very program is there already, from a try that failed halfway.
+                Some(libc::EEXIST) => continue,
+                number if !means_no_tcx(number) => return Err(failed(&error)),
+                _ => {}
             }
             // Both may fail without harm: there is usually nothing to remove, and often a clsact already.
             drop(tc::qdisc_detach_program(name, direction, program));
@@ -167,10 +170,10 @@ impl Attached {
     }
 
     fn own_cgroup(&mut self) -> Result<Cgroup, Missing> {
-        let cgroup = Cgroup::own().map_err(|error| Missing::new("making a cgroup", &error))?;
+        let cgroup = Cgroup::own().map_err(|error| Missing::of_cgroup("making a cgroup", &error))?;
         let directory = cgroup
             .open()
-            .map_err(|error| Missing::new("opening the cgroup", &error))?;
+            .map_err(|error| Missing::of_cgroup("opening the cgroup", &error))?;
         for (program, direction) in CGROUP.into_iter().zip(CGROUP_DIRECTIONS) {
             // Links are always one among several, whatever the mode says; only this mode is accepted with them.
             object::cgroup_skb(&mut self.loaded, program)?

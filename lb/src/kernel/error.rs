@@ -19,10 +19,12 @@ pub enum Missing {
     #[error("the kernel programs are of another version of lb (`cargo xtask build-ebpf` makes them anew)")]
     Layout,
     /// Too little privilege.
-    #[error("{what}: not permitted (needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)")]
+    #[error("{what}: not permitted (needs {needs})")]
     Privilege {
         /// What was tried.
         what: String,
+        /// What would do.
+        needs: &'static str,
     },
     /// The kernel cannot or will not.
     #[error("{what}: {why}")]
@@ -40,11 +42,29 @@ impl Missing {
         matches!(self, Self::Privilege { .. })
     }
 
+    /// From an error met while trying `what` with the cgroup's directory, which no capability opens.
+    pub(super) fn of_cgroup(what: &str, error: &io::Error) -> Self {
+        let what = what.to_owned();
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            return Self::Privilege {
+                what,
+                needs: "a cgroup that this user may write to",
+            };
+        }
+        Self::Kernel {
+            what,
+            why: one_line(error),
+        }
+    }
+
     /// From an error met while trying `what`.
     pub(super) fn new(what: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
         let what = what.into();
         match errno(error) {
-            Some(libc::EPERM | libc::EACCES) if !refused_by_verifier(error) => Self::Privilege { what },
+            Some(libc::EPERM | libc::EACCES) if !refused_by_verifier(error) => Self::Privilege {
+                what,
+                needs: "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
+            },
             Some(number) => Self::Kernel {
                 what,
                 why: io::Error::from_raw_os_error(number).to_string(),

@@ -46,6 +46,7 @@ pub use observer::Observer;
 pub use plan::Attach;
 pub use watch::Watch;
 
+use crate::clock::Clock;
 use attach::{Attached, Wish};
 use signal::Endpoint;
 use slots::Slots;
@@ -198,42 +199,25 @@ impl Plane {
 
     /// A writer of sockets to follow; one for each worker.
     pub fn watch(&self) -> io::Result<Watch> {
-        let map = self.duplicate("WATCH", |map| match map {
-            Map::LruHashMap(data) => Some(data),
-            _ => None,
-        })?;
+        let map = duplicate(&lock(&self.0.attached).loaded, "WATCH")?;
         let map = HashMap::try_from(Map::LruHashMap(map)).map_err(io::Error::other)?;
         Ok(Watch::new(map))
     }
 
     /// A reader of what was counted.
     pub fn counters(&self) -> io::Result<Counters> {
-        let map = self.duplicate("STATS", |map| match map {
-            Map::PerCpuArray(data) => Some(data),
-            _ => None,
-        })?;
-        let map = PerCpuArray::try_from(Map::PerCpuArray(map)).map_err(io::Error::other)?;
-        Ok(Counters::new(map))
+        counters(&lock(&self.0.attached).loaded)
     }
 
-    /// The reader of events; there is one, so the second call fails. Must be called within a runtime.
-    pub fn observer(&self) -> Result<Observer, Missing> {
-        let counters = self
-            .counters()
-            .map_err(|error| Missing::new("opening the counters", &error))?;
+    /// The reader of events, on the clock that the rest of the daemon has; there is one, so the second call fails. Must
+    /// be called within a runtime.
+    pub fn observer(&self, clock: Clock) -> Result<Observer, Missing> {
         Observer::new(
             self.clone(),
             &mut lock(&self.0.attached).loaded,
             &self.0.signals,
-            counters,
+            clock,
         )
-    }
-
-    fn duplicate(&self, name: &str, data: fn(&Map) -> Option<&MapData>) -> io::Result<MapData> {
-        let attached = lock(&self.0.attached);
-        let loaded: &Ebpf = &attached.loaded;
-        let map = loaded.map(name).and_then(data).ok_or(io::ErrorKind::NotFound)?;
-        MapData::from_fd(map.fd().as_fd().try_clone_to_owned()?).map_err(io::Error::other)
     }
 
     /// Puts the programs back where an interface went and came again.
@@ -254,6 +238,20 @@ impl fmt::Debug for Plane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Plane").field(&self.rungs()).finish()
     }
+}
+
+fn counters(loaded: &Ebpf) -> io::Result<Counters> {
+    let map = duplicate(loaded, "STATS")?;
+    let map = PerCpuArray::try_from(Map::PerCpuArray(map)).map_err(io::Error::other)?;
+    Ok(Counters::new(map))
+}
+
+/// Another handle of a map, for another thread.
+fn duplicate(loaded: &Ebpf, name: &str) -> io::Result<MapData> {
+    let Some(Map::LruHashMap(map) | Map::PerCpuArray(map)) = loaded.map(name) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    MapData::from_fd(map.fd().as_fd().try_clone_to_owned()?).map_err(io::Error::other)
 }
 
 /// A panic elsewhere leaves nothing half done in these: every change is one call.

@@ -8,12 +8,13 @@ use aya::Ebpf;
 use lb_ebpf::Event;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Plane;
 use super::counters::Counters;
 use super::error::Missing;
 use super::ring::Ring;
 use super::signal::{Evidence, Judge, Params, Phase, Reaction, Sighting};
 use super::sweep::{self, Patience, Waiting};
+use super::{Plane, counters};
+use crate::clock::Clock;
 use crate::policy::time::Instant;
 
 /// How often to look whether an interface came again. A message of the kernel would tell at once; a second of missing
@@ -23,6 +24,7 @@ const INTERFACES: Duration = Duration::from_secs(1);
 /// The one reader of the programs' events.
 pub struct Observer {
     plane: Plane,
+    clock: Clock,
     ring: Ring,
     waiting: Waiting,
     patience: Patience,
@@ -35,14 +37,16 @@ impl Observer {
         plane: Plane,
         loaded: &mut Ebpf,
         params: &Params,
-        counters: Counters,
+        clock: Clock,
     ) -> Result<Self, Missing> {
+        let counters = counters(loaded).map_err(|error| Missing::new("opening the counters", &error))?;
         let ring = Ring::new(loaded.take_map("EVENTS").ok_or(Missing::Layout)?)?;
         let waiting = Waiting::try_from(loaded.take_map("PENDING").ok_or(Missing::Layout)?)
             .map_err(|error| Missing::new("opening the map of SYNs", &error))?;
         let (patience, judge) = (Patience::new(params.settings().syn_timeout), Judge::new(params));
         Ok(Self {
             plane,
+            clock,
             ring,
             waiting,
             patience,
@@ -70,13 +74,14 @@ impl Observer {
         loop {
             tokio::select! {
                 biased;
+                // Before the ring, which under a storm of events would never let them come.
+                _ = ticks.tick() => self.sweep(&mut events),
+                _ = checks.tick() => self.plane.follow_interfaces(),
                 drained = self.ring.drain(|event| events.push(event)) => {
                     if let Err(error) = drained {
                         return error;
                     }
                 }
-                _ = ticks.tick() => self.sweep(&mut events),
-                _ = checks.tick() => self.plane.follow_interfaces(),
             }
             self.forget_reused();
             for event in events.drain(..) {
@@ -88,9 +93,15 @@ impl Observer {
     fn sweep(&mut self, events: &mut Vec<Event>) {
         let counters = &self.counters;
         let stats = |slot| counters.read(slot).ok();
-        sweep::sweep(&mut self.waiting, &mut self.patience, now(), stats, |event| {
-            events.push(event);
-        });
+        sweep::sweep(
+            &mut self.waiting,
+            &mut self.patience,
+            self.clock.now(),
+            stats,
+            |event| {
+                events.push(event);
+            },
+        );
     }
 
     fn forget_reused(&mut self) {
@@ -136,12 +147,4 @@ impl fmt::Debug for Observer {
             .field("judge", &self.judge)
             .finish_non_exhaustive()
     }
-}
-
-/// The clock that the programs stamp with.
-fn now() -> Instant {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let (seconds, nanos) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
-    // Monotonic time is never negative.
-    Instant::from_nanos(seconds.unwrap_or_default() * 1_000_000_000 + nanos.unwrap_or_default())
 }

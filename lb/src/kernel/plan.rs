@@ -27,7 +27,8 @@ pub(super) struct Plan {
 /// Plans the hooks for endpoints that are reached from `sources`, one for each (`None`: no route now).
 ///
 /// Loopback, tunnels and other devices without Ethernet are the cgroup's, and so is what has no route or an unknown
-/// interface: there its programs see the traffic wherever it goes. `named` interfaces are taken as they are. [KERNEL-16]
+/// interface: there its programs see the traffic wherever it goes. So it is while no address is known at all. `named`
+/// interfaces are taken as they are. [KERNEL-16]
 pub(super) fn plan(
     attach: Attach,
     named: &[String],
@@ -42,7 +43,7 @@ pub(super) fn plan(
     }
     let mut plan = Plan {
         interfaces: named.to_vec(),
-        cgroup: false,
+        cgroup: sources.is_empty() && named.is_empty(),
     };
     for source in sources {
         let leads =
@@ -99,6 +100,7 @@ mod tests {
         assert_eq!(auto(&["127.0.0.1"]), (vec![], true));
         assert_eq!(auto(&["10.0.0.1", "10.9.0.1"]), (vec!["eth0".into()], true));
         assert_eq!(auto(&["no route"]), (vec![], true));
+        assert_eq!(auto(&[]), (vec![], true));
         assert_eq!(auto(&["192.0.2.7"]), (vec![], true));
     }
 

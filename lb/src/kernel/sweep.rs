@@ -13,6 +13,9 @@ use crate::policy::time::Instant;
 /// How often to look: a tenth of the shortest sensible limit.
 pub(super) const INTERVAL: Duration = Duration::from_millis(25);
 
+/// Entries read in one sweep. An iteration whose place is deleted under it begins again; this ends it.
+const MOST: usize = 16_384;
+
 /// The map `PENDING`.
 pub(super) type Waiting = HashMap<MapData, Plain<Tuple>, Plain<Pending>>;
 
@@ -24,9 +27,10 @@ pub(super) fn sweep(
     stats: impl Fn(u16) -> Option<Stats>,
     mut on: impl FnMut(Event),
 ) {
-    // Entries come and go meanwhile; an iteration that loses its place ends early and the next one goes on.
+    // Entries come and go meanwhile: what is missed or met twice now is judged by the next sweep or taken only once.
     let old: Vec<_> = waiting
         .iter()
+        .take(MOST)
         .flatten()
         .filter(|(_, Plain(pending))| patience.may_be_over(age(pending, now)))
         .collect();

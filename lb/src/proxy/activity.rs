@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::connection::{Limits, Version};
+use super::h2::Flow;
 
 /// One connection's movement. Written by its socket and its requests, read by its one timer. The atomics are there
 /// because requests over HTTP/2 are tasks of their own; all of them run on one thread.
@@ -73,6 +74,8 @@ pub(super) enum Expiry {
 pub(super) struct Busy {
     activity: Arc<Activity>,
     answered: bool,
+    /// Of its stream, where it has one of its own.
+    flow: Option<Arc<Flow>>,
 }
 
 impl Activity {
@@ -89,20 +92,24 @@ impl Activity {
         }
     }
 
-    /// The handshake is over: the wait for the first byte, over HTTP/2 for the first request, begins here.
+    /// It is known what is spoken: the wait for the first byte begins here, unless it was seen on the way; over HTTP/2
+    /// the wait for the first request.
     pub(super) fn opened(&self, version: Version) {
-        self.multiplexed
-            .store(version == Version::Http2, Ordering::Relaxed);
-        self.enter(NEW);
+        let multiplexed = version == Version::Http2;
+        self.multiplexed.store(multiplexed, Ordering::Relaxed);
+        if multiplexed || self.phase.load(Ordering::Relaxed) == NEW {
+            self.enter(NEW);
+        }
     }
 
     /// A request's head is there; the connection is busy until the guard is dropped.
-    pub(super) fn begin_request(self: &Arc<Self>) -> Busy {
+    pub(super) fn begin_request(self: &Arc<Self>, flow: Option<Arc<Flow>>) -> Busy {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.phase.store(BUSY, Ordering::Relaxed);
         Busy {
             activity: Arc::clone(self),
             answered: false,
+            flow,
         }
     }
 
@@ -213,6 +220,21 @@ impl Busy {
         self.answered = true;
         if refuses {
             self.activity.refused.store(true, Ordering::Relaxed);
+        }
+        self.gave();
+    }
+
+    /// Something was given for the client to take.
+    pub(super) fn gave(&self) {
+        if let Some(flow) = &self.flow {
+            flow.gave();
+        }
+    }
+
+    /// The client has taken what it was given.
+    pub(super) fn asked(&self) {
+        if let Some(flow) = &self.flow {
+            flow.asked();
         }
     }
 }

@@ -55,10 +55,17 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
-        match &mut self.source {
+        if let Some(busy) = &self.busy {
+            busy.asked();
+        }
+        let polled = match &mut self.source {
             Source::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Source::Relay(relay) => relay.poll_frame(cx),
+        };
+        if let (Poll::Ready(Some(Ok(_))), Some(busy)) = (&polled, &self.busy) {
+            busy.gave();
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::activity::{Activity, Expiry};
 use super::body::Body;
+use super::h2::Flow;
 use super::headers::Peer;
 use super::service::{CLOSE, Rules, serve};
 use super::socket::{Downstream, Socket, Watched};
@@ -72,10 +73,10 @@ pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Peer, stream: 
     let opening = Box::pin(open(terms, stream, &activity));
     let opened = tokio::select! {
         biased;
-        opened = tokio::time::timeout(terms.limits.first_byte_timeout, opening) => opened,
+        opened = opening => opened,
         () = closing(&mut drain, GRACE) => return,
     };
-    let (io, watched, version) = match opened.map_err(io::Error::from).flatten() {
+    let (io, watched, version) = match opened {
         Ok(opened) => opened,
         Err(error) => return tracing::debug!(%error, "client connection not opened"),
     };
@@ -102,7 +103,7 @@ async fn open(
 ) -> io::Result<(Downstream, Watched, Version)> {
     let Some(identity) = &terms.tls else {
         let version = if terms.http2 {
-            preface::spoken(&stream).await?
+            preface::spoken(&stream, activity, &terms.limits).await?
         } else {
             Version::Http1
         };
@@ -110,7 +111,8 @@ async fn open(
         return Ok((Downstream::Plain(socket), watched, version));
     };
     let (socket, watched) = Socket::new(stream, activity);
-    let stream = identity.acceptor().accept(socket).await?;
+    let handshake = identity.acceptor().accept(socket);
+    let stream = tokio::time::timeout(terms.limits.first_byte_timeout, handshake).await??;
     let version = match stream.get_ref().1.alpn_protocol() {
         Some(ALPN_H2) => Version::Http2,
         _ => Version::Http1,
@@ -131,7 +133,7 @@ async fn closing(drain: &mut watch::Receiver<Drain>, grace: Duration) {
 const GRACE: Duration = Duration::from_secs(1);
 
 async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>) {
-    let service = service_fn(|request| served.answer(request));
+    let service = service_fn(|request| served.answer(request, None));
     let mut connection = http1::Builder::new()
         // The deadlines are ours: hyper's would begin with the wait for a request.
         .header_read_timeout(None)
@@ -153,8 +155,8 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
     drop(tokio::time::timeout(LAST_WORDS, last).await);
 }
 
-/// A longer request head is answered with 431. Bytes.
-const MAX_HEAD: usize = 64 * 1024;
+/// A longer request head is answered with 431; hyper answers a target above 64 KiB with 414 before that. Bytes.
+const MAX_HEAD: usize = 128 * 1024;
 
 /// What a head that does not end in time gets; hyper itself would close without a word.
 const REQUEST_TIMEOUT: &[u8] =
@@ -195,8 +197,9 @@ impl Served<'_> {
     pub(super) fn answer(
         &self,
         request: Request<Incoming>,
+        flow: Option<Arc<Flow>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
-        let mut busy = self.activity.begin_request();
+        let mut busy = self.activity.begin_request(flow);
         let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer);
         Box::pin(async move {
             let mut response = serve(worker, rules, peer, request).await;

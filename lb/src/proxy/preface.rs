@@ -8,43 +8,65 @@ use std::io;
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
 
-use super::connection::Version;
+use super::activity::Activity;
+use super::connection::{Limits, Version};
 
 /// How a client of HTTP/2 begins (RFC 9113, 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Waits until the first bytes tell. A `POST` tells by its second one.
 ///
-/// The caller limits the time: a client may send nothing, or half a preface, and no more.
-pub(super) async fn spoken(stream: &TcpStream) -> io::Result<Version> {
+/// Silence is an error after `first_byte_timeout`. Bytes that could still become a preface, and do not for
+/// `header_timeout`, are taken for the beginning of a slow head of HTTP/1, which they are as well.
+pub(super) async fn spoken(stream: &TcpStream, activity: &Activity, limits: &Limits) -> io::Result<Version> {
+    let mut due = Instant::now() + limits.first_byte_timeout;
+    let mut begun = false;
     loop {
-        let ready = stream.ready(Interest::READABLE).await?;
-        match stream.try_io(Interest::READABLE, || look(stream)) {
+        let ready = match timeout_at(due, stream.ready(Interest::READABLE)).await {
+            Ok(ready) => ready?,
+            Err(_elapsed) if begun => return Ok(Version::Http1),
+            Err(elapsed) => return Err(elapsed.into()),
+        };
+        let mut undecided = false;
+        let looked = stream.try_io(Interest::READABLE, || {
+            let version = look(stream)?;
+            undecided = version.is_none();
+            // Uses the readiness up, so that the next one means that more has come.
+            version.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+        });
+        match looked {
             // Nothing more will come: whatever this is, it is no preface.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && ready.is_read_closed() => {
                 return Ok(Version::Http1);
             }
-            // The readiness is used up, so the next one means that more has come.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if undecided && !begun {
+                    begun = true;
+                    activity.read();
+                    due = Instant::now() + limits.header_timeout;
+                }
+            }
             told => return told,
         }
     }
 }
 
-fn look(stream: &TcpStream) -> io::Result<Version> {
+/// What the bytes that are there say; `None` while they may still become either.
+fn look(stream: &TcpStream) -> io::Result<Option<Version>> {
     let mut bytes = [0; PREFACE.len()];
     let (length, _) = rustix::net::recv(stream, &mut bytes[..], RecvFlags::PEEK)?;
-    judge(&bytes[..length])
+    Ok(judge(&bytes[..length]))
 }
 
-fn judge(bytes: &[u8]) -> io::Result<Version> {
+fn judge(bytes: &[u8]) -> Option<Version> {
     if bytes.is_empty() || !PREFACE.starts_with(bytes) {
-        Ok(Version::Http1)
+        Some(Version::Http1)
     } else if bytes.len() == PREFACE.len() {
-        Ok(Version::Http2)
+        Some(Version::Http2)
     } else {
-        Err(io::ErrorKind::WouldBlock.into())
+        None
     }
 }
 

@@ -90,7 +90,7 @@ fn listing(
     path: &str,
 ) -> Option<Result<Response<Body>, Refusal>> {
     let rest = path.strip_prefix("/v1/models")?;
-    if method != Method::GET {
+    if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
     }
     let started = worker.shared.started;

@@ -12,6 +12,7 @@
 
 mod certificates;
 mod control;
+mod descriptors;
 mod dns;
 mod error;
 mod kernel;
@@ -55,6 +56,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts what `config` says. Nothing runs if this fails.
     pub fn start(config: &Config) -> Result<Self, StartError> {
+        descriptors::raise();
         let workers = workers::count(config.server.workers);
         let bound = bind(config, workers)?;
         let admin = control::bind(config.admin.address)?;

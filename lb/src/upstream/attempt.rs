@@ -80,7 +80,8 @@ impl Attempt {
 
     /// Since its start, when a first token is too late to wait for: only where another attempt is possible.
     pub fn first_token_deadline(&self) -> Option<Instant> {
-        let armed = self.sent.streaming && !self.sent.exempt && !self.last;
+        // Without leave to repeat the request, cutting it off would only cost it.
+        let armed = self.sent.streaming && self.sent.repeatable && !self.sent.exempt && !self.last;
         self.link()
             .timers
             .first_token
@@ -111,7 +112,7 @@ impl Attempt {
                 last: self.last,
                 replayable: true,
                 repeatable: self.sent.repeatable,
-                steered: hold.ticket.as_ref().and_then(Ticket::params),
+                steered: hold.steering(),
                 another_endpoint_in: provider.another_is_in(&hold.claim.endpoint, now),
                 server_error_before: run.server_error_before,
                 count_backpressure: provider.config.count_backpressure,

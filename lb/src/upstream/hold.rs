@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::chain::{Chain, Link};
 use super::endpoint;
+use super::pool::Controller;
 use super::provider::Claim;
 use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
-use crate::policy::aimd::Outcome;
+use crate::policy::aimd::{Outcome, Params};
 use crate::policy::draw::Draw;
 use crate::policy::health::{Ejection, Transition, Verdict};
 use crate::policy::outcome::{Ended, Rules};
@@ -21,6 +22,8 @@ pub(super) struct Hold {
     pub(super) link: usize,
     pub(super) claim: Claim,
     pub(super) ticket: Option<Ticket>,
+    /// Whether a controller counts this attempt.
+    steered: bool,
     pub(super) started: Instant,
     pub(super) reported: bool,
 }
@@ -37,6 +40,7 @@ impl Hold {
             chain: Arc::clone(chain),
             link,
             claim,
+            steered: ticket.is_some(),
             ticket,
             started: now,
             reported: false,
@@ -46,18 +50,24 @@ impl Hold {
         hold
     }
 
+    /// The settings of the controller that counts this attempt, also once it has been told the outcome: what is a
+    /// breach to it is not a failure to anyone else.
+    pub(super) fn steering(&self) -> Option<&Params> {
+        self.link()
+            .pool
+            .controller
+            .as_ref()
+            .filter(|_| self.steered)
+            .map(Controller::params)
+    }
+
     pub(super) fn link(&self) -> &Link {
         &self.chain.links[self.link]
     }
 
     pub(super) fn first_data(&mut self, now: Instant) {
         let elapsed = now.since(self.started);
-        if let Some(outcome) = self
-            .ticket
-            .as_ref()
-            .and_then(Ticket::params)
-            .map(|params| params.on_first_data(elapsed))
-        {
+        if let Some(outcome) = self.steering().map(|params| params.on_first_data(elapsed)) {
             self.close_ticket(now, outcome, None);
         }
     }
@@ -76,7 +86,7 @@ impl Hold {
             last: true,
             replayable: false,
             repeatable: false,
-            steered: self.ticket.as_ref().and_then(Ticket::params),
+            steered: self.steering(),
             another_endpoint_in: false,
             server_error_before: false,
             count_backpressure: self.claim.provider().config.count_backpressure,

@@ -36,3 +36,6 @@ pub use provider::{Claim, Provider};
 pub use run::{Run, Sent, Step};
 pub use state::{EndpointState, KernelState, ModelState, PoolState, ProviderState, State};
 pub use table::{Listed, Table};
+
+#[cfg(test)]
+mod tests;

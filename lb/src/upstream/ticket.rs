@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::pool::{Controller, Pool};
-use crate::policy::aimd::{Generation, Outcome, Params};
+use super::pool::Pool;
+use crate::policy::aimd::{Generation, Outcome};
 use crate::policy::time::Instant;
 
 /// An open outcome at the controller; dropped, it is *unknown*.
@@ -25,10 +25,6 @@ impl Ticket {
             opened: now,
             open: true,
         })
-    }
-
-    pub(super) fn params(&self) -> Option<&Params> {
-        self.pool.controller.as_ref().map(Controller::params)
     }
 
     pub(super) fn close(mut self, now: Instant, outcome: Outcome, overload: Option<u16>) {

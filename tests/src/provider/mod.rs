@@ -226,7 +226,6 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         };
         let number = shared.change(|state| {
             state.connections.push(Connection {
-                opened: Instant::now(),
                 closed_by_peer: None,
                 open: true,
             });

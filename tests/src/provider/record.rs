@@ -1,6 +1,6 @@
 //! What a scripted provider saw.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -46,18 +46,8 @@ impl Request {
 /// What is remembered of one connection.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    /// When it was accepted.
-    pub opened: Instant,
     /// When the peer was seen to close or reset it; `None` while it is open or where the script closed it.
     pub closed_by_peer: Option<Instant>,
     /// Whether it is still served.
     pub open: bool,
-}
-
-impl Connection {
-    /// How long after `since` the peer closed it; zero where it had closed it before.
-    pub fn closed_after(&self, since: Instant) -> Option<Duration> {
-        self.closed_by_peer
-            .map(|closed| closed.saturating_duration_since(since))
-    }
 }

@@ -31,7 +31,7 @@ impl Plant {
         let mut within = |low: f64, high: f64| low + (high - low) * random.f64();
         let arrivals = within(6.0, 10.0);
         let (base, exponent) = (within(0.3, 1.0), within(1.2, 1.5));
-        let (decode, spread) = (within(4.5, 6.5), within(0.4, 0.5));
+        let (decode, spread) = (within(5.0, 7.0), within(0.4, 0.5));
         // About this part of the arrivals is what it can answer with one breach in ten of a budget of ten seconds; the
         // tests measure the exact share, this only spreads the plants out.
         let (sustainable, room) = (within(0.4, 0.65), within(1.5, 1.65));

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use lb::clock::Clock;
 use lb::kernel::signal::{Endpoint, Evidence, Phase, Reaction, Sighting, Verdict};
 use lb::kernel::{Attach, Mode, Plane, Settings, Started, Watch, start};
 use lb_tests::netns::{Family, Network};
@@ -74,7 +75,7 @@ impl Bench {
         };
         let slot = plane.claim(endpoint).expect("the first of many slots");
         let watch = plane.watch().expect("the map is there");
-        let observer = plane.observer().expect("the first one");
+        let observer = plane.observer(Clock::start()).expect("the first one");
         let phases: Arc<Mutex<BTreeMap<u64, Phase>>> = Arc::default();
         let (sender, seen) = unbounded_channel();
         let known = Arc::clone(&phases);

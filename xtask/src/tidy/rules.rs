@@ -13,7 +13,7 @@ use super::{
 const RULES: &str = "docs/BEHAVIOUR.md";
 
 /// Names of standards that look like ids.
-const NOT_RULES: [&str; 5] = ["ISO", "RFC", "SHA", "TLS", "UTF"];
+const NOT_RULES: [&str; 4] = ["ISO", "RFC", "SHA", "UTF"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let Some(file) = tree.file(RULES) else {

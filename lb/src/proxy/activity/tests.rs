@@ -70,7 +70,7 @@ async fn a_request_may_last_and_the_idle_time_begins_at_its_end() {
     let activity = activity();
     let request = async {
         activity.read();
-        let busy = activity.begin_request();
+        let busy = activity.begin_request(None);
         after(500).await;
         drop(busy);
     };
@@ -81,7 +81,7 @@ async fn a_request_may_last_and_the_idle_time_begins_at_its_end() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_head_on_a_kept_connection_is_noticed_in_time() {
     let activity = activity();
-    drop(activity.begin_request());
+    drop(activity.begin_request(None));
     let second = async {
         after(10).await;
         activity.read();
@@ -93,7 +93,7 @@ async fn a_slow_head_on_a_kept_connection_is_noticed_in_time() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_is_cut_and_one_that_takes_a_little_is_not() {
     let activity = activity();
-    let _busy = activity.begin_request();
+    let _busy = activity.begin_request(None);
     let writes = async {
         for _ in 0..3 {
             activity.stalled(Instant::now());
@@ -119,7 +119,7 @@ async fn over_http2_bytes_without_a_request_keep_nothing_alive() {
         }
     };
     assert_eq!(strikes(&activity, pings).await, (3 * SECOND, Expiry::FirstByte));
-    let (one, two) = (activity.begin_request(), activity.begin_request());
+    let (one, two) = (activity.begin_request(None), activity.begin_request(None));
     let requests = async {
         after(100).await;
         drop(one);
@@ -133,7 +133,7 @@ async fn over_http2_bytes_without_a_request_keep_nothing_alive() {
 #[tokio::test(start_paused = true)]
 async fn an_end_that_the_driver_does_not_see_is_noticed_within_one_idle_time_more() {
     let activity = activity();
-    let busy = activity.begin_request();
+    let busy = activity.begin_request(None);
     let elsewhere = Arc::clone(&activity);
     tokio::spawn(async move {
         after(30).await;
@@ -150,14 +150,14 @@ async fn an_end_that_the_driver_does_not_see_is_noticed_within_one_idle_time_mor
 async fn request_after_request_given_up_ends_the_connection() {
     let activity = activity();
     for _ in 0..2 * MAX_ABANDONED {
-        let mut busy = activity.begin_request();
+        let mut busy = activity.begin_request(None);
         busy.answered(false);
     }
     for _ in 0..MAX_ABANDONED {
-        drop(activity.begin_request());
+        drop(activity.begin_request(None));
     }
     assert_eq!(strikes(&activity, async {}).await.1, Expiry::Idle);
-    drop(activity.begin_request());
+    drop(activity.begin_request(None));
     assert_eq!(
         strikes(&activity, async {}).await,
         (Duration::ZERO, Expiry::Abandoned)
