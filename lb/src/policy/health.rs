@@ -224,11 +224,10 @@ impl Health {
         allowed: bool,
     ) -> Option<Transition> {
         let from = match self.standing(now) {
-            Standing::Ejected { .. } | Standing::Unproven => return None,
             // It is out already, so the bound on how many may be out does not keep it in.
             Standing::HalfOpen | Standing::Probing => State::HalfOpen,
             Standing::Healthy if allowed => State::Healthy,
-            Standing::Healthy => return None,
+            Standing::Healthy | Standing::Ejected { .. } | Standing::Unproven => return None,
         };
         let out = Out {
             until: now + span,

@@ -90,10 +90,9 @@ impl StartError {
     /// The process's exit code (sysexits, which systemd names in `systemctl status`).
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::AddressInUse { .. } | Self::Bind { .. } => 69,
             Self::File { .. } | Self::Identity { .. } | Self::Tls { .. } => 78,
             Self::Kernel(missing) if missing.is_privilege() => 77,
-            Self::Kernel(_) => 69,
+            Self::AddressInUse { .. } | Self::Bind { .. } | Self::Kernel(_) => 69,
             Self::Permission { .. } => 77,
             Self::Thread(_) => 70,
         }

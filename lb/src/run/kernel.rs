@@ -16,7 +16,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,6 +26,7 @@ use tokio::runtime::Runtime;
 
 use self::react::{KINDS, React};
 use super::StartError;
+use crate::clock::Clock;
 use crate::config::{self, Config, Host};
 use crate::kernel::signal::{self, Endpoint};
 use crate::kernel::{self, Counters, Mode, Observer, Plane, Settings, Started};
@@ -69,6 +70,7 @@ impl Kernel {
         config: &Config,
         routes: &[Route],
         metrics: &Metrics,
+        clock: Clock,
     ) -> Result<(Self, Option<Thread>), StartError> {
         let settings = settings(&config.kernel);
         let started = kernel::start(&settings, kernel::embedded(), &destinations(config));
@@ -82,7 +84,7 @@ impl Kernel {
             .map_err(StartError::Thread)?;
         let observer = {
             let _within = runtime.enter();
-            plane.observer()
+            plane.observer(clock)
         };
         let observer = match observer {
             Ok(observer) => observer,
@@ -230,7 +232,6 @@ async fn sweep(fates: &Fates) {
 
 /// A slot for each endpoint, which its connections are followed under.
 fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) -> Vec<Option<Watched>> {
-    let kinds = KINDS.map(|(_, kind)| kind);
     let mut watched = Vec::new();
     for (number, provider) in config.providers.iter().enumerate() {
         for endpoint in &provider.endpoints {
@@ -248,21 +249,20 @@ fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) ->
             watched.push(slot.map(|slot| Watched {
                 slot,
                 acts: provider.kernel_signals,
-                metrics: metrics.traffic(provider.name.as_str(), endpoint.name.as_str(), &kinds),
+                metrics: metrics.traffic(provider.name.as_str(), endpoint.name.as_str(), &KINDS),
             }));
         }
     }
     watched
 }
 
-/// Where the endpoints are. Names have no addresses yet: until the resolver knows them, some way out stands for them.
+/// Where the endpoints are, as far as that is known: names have no addresses yet, and are covered when they are resolved.
 fn destinations(config: &Config) -> Vec<IpAddr> {
-    const SOMEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
     let endpoints = config.providers.iter().flat_map(|provider| &provider.endpoints);
     endpoints
-        .map(|endpoint| match endpoint.url.host() {
-            Host::Address(ip) => *ip,
-            Host::Name(_) => SOMEWHERE.into(),
+        .filter_map(|endpoint| match endpoint.url.host() {
+            Host::Address(ip) => Some(*ip),
+            Host::Name(_) => None,
         })
         .collect()
 }

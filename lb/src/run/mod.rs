@@ -62,7 +62,8 @@ impl Daemon {
         let admin = control::bind(config.admin.address)?;
         let shared = Arc::new(shared(config, workers)?);
         let token = keys::admin_token(&config.admin)?;
-        let (kernel, observing) = Kernel::start(config, &shared.live.load().routes, &shared.metrics)?;
+        let (kernel, observing) =
+            Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
         let kernel = Arc::new(kernel);
         let view = Arc::new(view(&shared, &kernel, token));
         let data = bound.iter().map(|bound| bound.address).collect();

@@ -323,7 +323,7 @@ fn what_the_kernel_counted_is_shown() {
             async move { lb.metric(&series).await }
         };
         assert!(bytes("sent").await > 100.0 && bytes("received").await > 100.0);
-        assert_eq!(lb.metric("lb_kernel_mode{mode=\"tc+cgroup\"}").await, 1.0);
+        assert_eq!(lb.sum("lb_kernel_mode", &["mode=\"tc+cgroup\""]).await, 1);
     });
 }
 

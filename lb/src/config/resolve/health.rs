@@ -86,9 +86,6 @@ pub(super) fn health(
 
 /// Whether what the kernel sees of a connection counts.
 pub(super) fn kernel_signals(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> bool {
-    let written = raw
-        .health
-        .as_ref()
-        .and_then(|health| health.kernel_signals.clone());
+    let written = raw.health.as_ref().and_then(|health| health.kernel_signals);
     cx.flag(at, "kernel_signals", &written, true)
 }

@@ -10,22 +10,26 @@ use crate::net::SocketHook;
 use crate::proxy::Shared;
 
 /// Kinds of reports, as the series name them.
-pub(super) const KINDS: [(fn(Evidence) -> bool, &str); 7] = [
-    (|seen| matches!(seen, Evidence::Finished), "finished"),
-    (|seen| matches!(seen, Evidence::Refused), "refused"),
-    (|seen| matches!(seen, Evidence::Reset), "reset"),
-    (|seen| matches!(seen, Evidence::Loss(Loss::Silent(_))), "silent"),
-    (|seen| matches!(seen, Evidence::Loss(Loss::Streak(_))), "streak"),
-    (
-        |seen| matches!(seen, Evidence::Loss(Loss::SynTimeout)),
-        "syn_timeout",
-    ),
-    (|seen| matches!(seen, Evidence::Unreachable), "unreachable"),
+pub(super) const KINDS: [&str; 7] = [
+    "finished",
+    "refused",
+    "reset",
+    "silent",
+    "streak",
+    "syn_timeout",
+    "unreachable",
 ];
 
 fn kind(evidence: Evidence) -> &'static str {
-    let found = KINDS.iter().find(|(is, _)| is(evidence));
-    found.map_or("", |(_, kind)| kind)
+    match evidence {
+        Evidence::Finished => KINDS[0],
+        Evidence::Refused => KINDS[1],
+        Evidence::Reset => KINDS[2],
+        Evidence::Loss(Loss::Silent(_)) => KINDS[3],
+        Evidence::Loss(Loss::Streak(_)) => KINDS[4],
+        Evidence::Loss(Loss::SynTimeout) => KINDS[5],
+        Evidence::Unreachable => KINDS[6],
+    }
 }
 
 /// What reactions are carried out on.
