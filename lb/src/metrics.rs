@@ -9,12 +9,14 @@
 
 mod families;
 mod handles;
+mod kernel;
 
 pub use families::Metrics;
 pub use handles::{
     AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome,
     Role,
 };
+pub use kernel::TrafficMetrics;
 
 #[cfg(test)]
 mod tests;

@@ -126,6 +126,10 @@ impl Setup {
         // One worker makes the order of things in a test what it seems.
         let workers = if own { "" } else { "workers: 1, " };
         line(format!("server: {{ {workers}{} }}", self.server.join(", ")));
+        // What a fault does must not depend on whether this machine lets tests watch in the kernel.
+        if !self.top.iter().any(|section| section.starts_with("kernel:")) {
+            line("kernel: { mode: off }".into());
+        }
         self.top.iter().cloned().for_each(&mut line);
         line("providers:".into());
         for (name, members) in &self.providers {

@@ -34,7 +34,7 @@ fn field(line: &str, key: &str) -> f64 {
         .expect("a number")
 }
 
-// [DEMO-1] [DEMO-2] [DEMO-3]
+// [DEMO-1] [DEMO-2] [DEMO-3] [DEMO-5]
 #[tokio::test]
 async fn the_share_falls_settles_climbs_and_the_dead_are_answered_for() {
     let (mut child, opening, mut lines) = demo("75s").await;
@@ -45,14 +45,20 @@ async fn the_share_falls_settles_climbs_and_the_dead_are_answered_for() {
     );
     let mut seconds = Vec::new();
     let mut last = String::new();
+    let mut noticed = false;
     while let Some(line) = lines.next_line().await.unwrap() {
         assert!(!line.contains('\u{1b}'), "no escape codes: {line:?}");
+        if line.starts_with("-- gpu is out") {
+            assert!(field(&line, "is out ") < 1000.0, "{line}");
+            noticed = true;
+        }
         if line.starts_with("t=") {
             seconds.push(line.clone());
         }
         last = line;
     }
     assert_eq!(child.wait().await.unwrap().code(), Some(0));
+    assert!(noticed, "the death of the preferred provider is told");
     let story = seconds.join("\n");
     assert!((74..=75).contains(&seconds.len()), "one line a second:\n{story}");
 

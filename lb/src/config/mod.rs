@@ -21,6 +21,7 @@ mod explain;
 mod failure;
 mod fault;
 mod interpolate;
+mod kernel;
 mod later;
 mod listener;
 mod mask;
@@ -54,6 +55,7 @@ pub use self::{
     diagnostic::{Diagnostic, Label, Severity},
     explain::{Origin, Setting},
     failure::{Checked, Failure},
+    kernel::{Attach, Kernel, KernelMode, Signals, Steps},
     listener::{Certificate, Listener, ListenerTls},
     model::{
         Fallback, FirstToken, Kind, Model, NamedPool, Pattern, Peek, Read, Strategy, StreamMode, Target,
@@ -90,6 +92,8 @@ pub struct Config {
     pub failover: Failover,
     /// In definition order.
     pub presets: Vec<Preset>,
+    /// What the kernel is asked to watch.
+    pub kernel: Kernel,
     /// What is logged.
     pub log: Log,
     /// What is measured.

@@ -42,6 +42,8 @@ pub struct Provider {
     pub count_backpressure: bool,
     /// With every endpoint out: use them all (true) or none.
     pub fail_open: bool,
+    /// Whether what the kernel sees of a connection ends attempts and ejects endpoints.
+    pub kernel_signals: bool,
     /// Requests in flight, each until its response body ends; 0 is no limit.
     pub concurrency: u32,
 }

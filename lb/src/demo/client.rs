@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::MODEL;
+use super::report::find;
 
 /// How a request ended for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,24 @@ pub(super) async fn state(admin: SocketAddr) -> io::Result<Value> {
     serde_json::from_slice(body).map_err(io::Error::other)
 }
 
+/// Looks at lb's state until it shows that the provider's endpoint is out; how long that took from now, and lb's word
+/// for the cause. `None` if it did not go.
+pub(super) async fn noticed(admin: SocketAddr, provider: &str) -> (Duration, Option<String>) {
+    let begun = Instant::now();
+    let cause = async {
+        loop {
+            let state = state(admin).await.unwrap_or_default();
+            let endpoint = &find(&state["providers"], provider)["endpoints"][0];
+            if let Some(cause) = endpoint["cause"].as_str() {
+                return cause.to_owned();
+            }
+            sleep(LOOK).await;
+        }
+    };
+    let cause = timeout(NOTICED, cause).await.ok();
+    (begun.elapsed(), cause)
+}
+
 async fn send(address: SocketAddr, line: &str, body: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     let length = body.len();
@@ -112,5 +131,9 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
 
 /// The end of a chunked body.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// A killed provider is out by then, or it is not told when it goes.
+const NOTICED: Duration = Duration::from_secs(2);
+/// How often is looked whether it is.
+const LOOK: Duration = Duration::from_millis(2);
 /// No answer of the demo takes longer.
 const LIMIT: Duration = Duration::from_secs(20);

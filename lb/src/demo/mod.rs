@@ -82,6 +82,8 @@ pub async fn run(
     let mut report = Report::new();
     let begun = Instant::now();
     write(out, &report::opening(lb.data))?;
+    let state = client::state(lb.admin).await.unwrap_or_default();
+    write(out, &report::kernel(&state))?;
 
     let mut seconds = interval_at(begun, Duration::from_secs(1));
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -91,6 +93,10 @@ pub async fn run(
         for event in story.due(begun.elapsed()) {
             write(out, &event.to_string())?;
             stage.apply(event, &load).await.map_err(Error::Provider)?;
+            if let Some(killed) = event.killed() {
+                let (noticed, cause) = client::noticed(lb.admin, killed).await;
+                write(out, &report::gone(killed, noticed, cause.as_deref()))?;
+            }
         }
         if begun.elapsed() >= options.length {
             break;

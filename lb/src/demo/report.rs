@@ -131,6 +131,29 @@ pub(super) fn opening(lb: SocketAddr) -> String {
     )
 }
 
+/// The line that says whether the kernel is watching.
+pub(super) fn kernel(state: &Value) -> String {
+    let kernel = &state["kernel"];
+    let mode = kernel["mode"].as_str().unwrap_or("off");
+    kernel["missing"][0].as_str().map_or_else(
+        || format!("kernel plane: {mode}"),
+        |why| format!("kernel plane: {mode}, {why}"),
+    )
+}
+
+/// The line that says how soon a killed provider was left alone, and by what it was noticed.
+pub(super) fn gone(provider: &str, noticed: Duration, cause: Option<&str>) -> String {
+    cause.map_or_else(
+        || format!("-- {provider} is not out {} after its death", seconds(noticed)),
+        |cause| {
+            format!(
+                "-- {provider} is out {} ms after its death: {cause}",
+                noticed.as_millis()
+            )
+        },
+    )
+}
+
 fn summary(samples: &[Sample], lowest_share: f64, last_share: f64) -> Totals {
     let count = |ending| samples.iter().filter(|sample| sample.ending == ending).count();
     let elsewhere = |sample: &&Sample| sample.first_token.is_some() && sample.provider != PREFERRED;
@@ -173,7 +196,7 @@ fn standings(state: &Value) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-fn find<'a>(list: &'a Value, name: &str) -> &'a Value {
+pub(super) fn find<'a>(list: &'a Value, name: &str) -> &'a Value {
     let found = list
         .as_array()
         .and_then(|list| list.iter().find(|item| item["name"] == name));

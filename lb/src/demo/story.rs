@@ -18,6 +18,17 @@ pub(super) enum Event {
     Revive,
 }
 
+impl Event {
+    /// The provider that it kills, if it does.
+    pub(super) fn killed(self) -> Option<&'static str> {
+        match self {
+            Self::KillPreferred => Some("gpu"),
+            Self::KillAlternate => Some("vendor-a"),
+            Self::Load(_) | Self::MoreCapacity | Self::Revive => None,
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -25,6 +25,8 @@ use lb_ebpf::{Event, Kind};
 pub use judge::Judge;
 
 use crate::policy::OutOfBounds;
+pub use crate::policy::connection::{Phase, Remedy};
+pub use crate::policy::health::KernelCause as Cause;
 use crate::policy::time::Instant;
 
 /// Thresholds, as `kernel.signals` names them.
@@ -175,19 +177,6 @@ impl Sighting {
     }
 }
 
-/// What a connection was doing when it was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// TCP or TLS is being set up.
-    Connecting,
-    /// In the pool, with nothing under way.
-    Idle,
-    /// An attempt has no byte of its response yet.
-    Waiting,
-    /// An attempt's response is under way.
-    Streaming,
-}
-
 /// What an endpoint is to this module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -195,32 +184,6 @@ pub struct Endpoint {
     pub provider: u32,
     /// No ejection is longer (`health.max_ejection_ms`).
     pub max_ejection: Duration,
-}
-
-/// What to do with a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// Never use it again; what is under way goes on.
-    Poison,
-    /// It is idle: close it.
-    Close,
-    /// End the attempt, which has no byte yet, and close; to every machine the ending is a connection failure.
-    FailOver,
-    /// End the response as truncated, now, and close.
-    End,
-}
-
-/// Why an endpoint is ejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Nothing answers.
-    Loss,
-    /// Nobody listens.
-    Refused,
-    /// It resets one connection after the other.
-    Reset,
-    /// Nothing can be delivered.
-    Unreachable,
 }
 
 /// What a sighting means to the endpoint.

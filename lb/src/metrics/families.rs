@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    CounterVec, Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
+
+use super::kernel::Kernel;
 
 /// All families, on a registry of their own (a global one would make tests share their counts).
 #[derive(Debug)]
@@ -16,6 +18,7 @@ pub struct Metrics {
     pub(super) attempts: Attempts,
     pub(super) aimd: Aimd,
     pub(super) endpoints: Endpoints,
+    pub(super) kernel: Kernel,
     /// Client connections that are open.
     pub connections: IntGauge,
     /// Connections that waited because `max_connections` was reached.
@@ -83,6 +86,7 @@ impl Metrics {
             attempts: Attempts::new(&make, edges),
             aimd: Aimd::new(&make),
             endpoints: Endpoints::new(&make),
+            kernel: Kernel::new(&make),
             connections: make.gauge("lb_downstream_connections", "Client connections that are open."),
             accept_waits: make.counter(
                 "lb_accept_waits_total",
@@ -255,15 +259,19 @@ impl Endpoints {
 }
 
 /// Makes families and registers them.
-struct Maker(Registry);
+pub(super) struct Maker(Registry);
 
 impl Maker {
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    pub(super) fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
         self.register(IntCounterVec::new(Opts::new(name, help), labels))
     }
 
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    pub(super) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         self.register(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    pub(super) fn sums(&self, name: &str, help: &str, labels: &[&str]) -> CounterVec {
+        self.register(CounterVec::new(Opts::new(name, help), labels))
     }
 
     fn ratios(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {

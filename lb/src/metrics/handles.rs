@@ -34,6 +34,8 @@ pub enum AttemptOutcome {
     Ok,
     /// A response that was no valid HTTP.
     Protocol,
+    /// The kernel saw its connection die.
+    Signalled,
     /// A reused connection turned out dead.
     Stale,
     /// An error status.
@@ -46,7 +48,7 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Cancelled,
         Self::Connect,
         Self::Empty,
@@ -54,6 +56,7 @@ impl AttemptOutcome {
         Self::FirstTokenTimeout,
         Self::Ok,
         Self::Protocol,
+        Self::Signalled,
         Self::Stale,
         Self::Status,
         Self::Timeout,
@@ -70,6 +73,7 @@ impl AttemptOutcome {
             Self::FirstTokenTimeout => "first_token_timeout",
             Self::Ok => "ok",
             Self::Protocol => "protocol",
+            Self::Signalled => "kernel_signal",
             Self::Stale => "stale_connection",
             Self::Status => "status",
             Self::Timeout => "timeout",

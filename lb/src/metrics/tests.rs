@@ -54,6 +54,33 @@ fn an_outcome_is_counted_under_its_own_name() {
     assert!(line(&text, "lb_failovers_total{model=\"chat\",reason=\"connect\"}").ends_with(" 1"));
 }
 
+// [METRIC-3]
+#[test]
+fn what_the_kernel_counted_is_taken_over_as_it_stands() {
+    let metrics = metrics();
+    let traffic = metrics.traffic("gpu", "gpu-0", &["refused", "streak"]);
+    traffic.event("streak");
+    for bytes in [100, 250, 250] {
+        let counted = [
+            ("bytes_sent", bytes),
+            ("handshake_microseconds", bytes * 1000),
+            ("events_lost", 1),
+            ("not known to this build", 7),
+        ];
+        traffic.publish(counted.into_iter());
+    }
+    let text = metrics.exposition();
+    for expected in [
+        "lb_endpoint_bytes_total{direction=\"sent\",endpoint=\"gpu-0\",provider=\"gpu\"} 250",
+        "lb_endpoint_handshake_seconds_total{endpoint=\"gpu-0\",provider=\"gpu\"} 0.25",
+        "lb_kernel_events_missed_total{endpoint=\"gpu-0\",provider=\"gpu\",reason=\"ring_full\"} 1",
+        "lb_kernel_events_total{endpoint=\"gpu-0\",kind=\"refused\",provider=\"gpu\"} 0",
+        "lb_kernel_events_total{endpoint=\"gpu-0\",kind=\"streak\",provider=\"gpu\"} 1",
+    ] {
+        assert!(text.lines().any(|line| line == expected), "missing: {expected}");
+    }
+}
+
 #[test]
 fn an_ejection_is_counted_by_its_cause() {
     let metrics = metrics();

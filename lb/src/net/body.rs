@@ -12,6 +12,7 @@ use super::exchange::{Answer, payload};
 use super::outgoing::Outgoing;
 use super::pool::Connection;
 use super::{BodyError, Destination, scratch};
+use crate::policy::connection::Remedy;
 use crate::wire::http1::Decoder;
 
 /// The body of a response.
@@ -131,7 +132,11 @@ impl http_body::Body for Incoming {
             let read = scratch::poll_read(&mut lease.connection.stream, cx, |raw| {
                 (!raw.is_empty()).then(|| payload(decoder, raw))
             });
-            match ready!(read) {
+            let Poll::Ready(read) = read else {
+                ready!(lease.connection.poll_remedy(Remedy::End, cx));
+                return this.fail(BodyError::Signalled);
+            };
+            match read {
                 Ok(Some((data, excess))) => {
                     this.keep_alive &= !excess;
                     this.release_if_done();

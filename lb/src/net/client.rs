@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::Response;
@@ -13,6 +14,7 @@ use super::dial::{SocketHook, dial};
 use super::exchange::{Answer, Exchange, Fault};
 use super::outgoing::Outgoing;
 use super::{Destination, Error, Incoming, Request};
+use crate::policy::connection::{Phase, Remedy};
 
 /// A reused connection that breaks this soon after the first request byte was closed before the request reached the
 /// upstream. Later than that the upstream may have worked on the request. (spec: resilience)
@@ -64,9 +66,17 @@ impl Client {
             // Boxed, so that requests on idle connections do not carry the room for a TLS handshake.
             None => Box::pin(dial(destination, self.hook.as_ref(), connect_limit)).await?,
         };
+        connection.enter(Phase::Waiting);
         let mut exchange = Exchange::new(Outgoing::new(request), request.method);
-        let answer = poll_fn(|cx| exchange.poll(&mut connection.stream, cx)).await;
-        let answer = answer.map_err(|fault| classify(fault, reused, begun))?;
+        // An answer that is there counts, whatever the kernel plane thought of the connection before.
+        let answer = poll_fn(|cx| match exchange.poll(&mut connection.stream, cx) {
+            Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused, begun))),
+            Poll::Pending => connection
+                .poll_remedy(Remedy::FailOver, cx)
+                .map(|()| Err(Error::Signalled)),
+        });
+        let answer = answer.await?;
+        connection.enter(Phase::Streaming);
         let lease = Lease {
             connection,
             destination: Arc::clone(destination),

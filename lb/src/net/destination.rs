@@ -1,7 +1,7 @@
 //! One place to send requests to.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::pool::Pool;
@@ -26,6 +26,7 @@ pub struct Limits {
 pub struct Destination {
     addresses: Mutex<Arc<[SocketAddr]>>,
     tls: Option<Arc<Tls>>,
+    slot: OnceLock<u16>,
     pub(super) pool: Pool,
 }
 
@@ -38,8 +39,20 @@ impl Destination {
         Self {
             addresses: Mutex::new(addresses.into()),
             tls,
+            slot: OnceLock::new(),
             pool: Pool::new(limits, workers),
         }
+    }
+
+    /// Gives the destination the number by which the kernel plane knows it, for the
+    /// [`SocketHook`](super::SocketHook). It stays at the first one.
+    pub fn follow_as(&self, slot: u16) {
+        self.slot.get_or_init(|| slot);
+    }
+
+    /// That number, if it has one.
+    pub fn slot(&self) -> Option<u16> {
+        self.slot.get().copied()
     }
 
     /// Replaces the addresses. Connections to an address that is gone take no new request: idle ones are closed here,

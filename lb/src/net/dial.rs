@@ -1,22 +1,28 @@
 //! New connections.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
+use super::fate::Followed;
 use super::pool::Connection;
 use super::stream::Stream;
 use super::{Destination, Error};
+use crate::policy::connection::Remedy;
 
 /// Called with each new socket between `socket()` and `connect()`, in the worker's thread: the kernel plane takes its
-/// cookie there, before a packet is sent. Must not block.
-pub type SocketHook = Arc<dyn Fn(&Destination, BorrowedFd<'_>) + Send + Sync>;
+/// cookie there, before a packet is sent. What it returns stays with the connection; `None`: nobody follows it. Must
+/// not block.
+pub type SocketHook = Arc<dyn Fn(&Destination, BorrowedFd<'_>) -> Option<Followed> + Send + Sync>;
 
 /// A peer that dies while we only wait for it sends nothing, and keep-alive probes are all that shows it: to the
 /// kernel plane after two of them, to TCP itself after [`USER_TIMEOUT`]. (spec: kernel)
@@ -27,8 +33,6 @@ const KEEPALIVE: Duration = Duration::from_secs(1);
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connects, trying the addresses in their order; TCP and TLS together have `limit`.
-///
-/// An address that does not answer uses up only its share of what is left, so that the last one still gets its try.
 pub(super) async fn dial(
     destination: &Destination,
     hook: Option<&SocketHook>,
@@ -36,17 +40,45 @@ pub(super) async fn dial(
 ) -> Result<Connection, Error> {
     let open = destination.pool.reserve().ok_or(Error::Full)?;
     let begun = Instant::now();
+    let raw = connect_first(destination, hook, limit).await?;
+    let left = limit.saturating_sub(begun.elapsed());
+    let securing = secure(destination, raw.stream, left);
+    let stream = unless_in_vain(raw.followed.as_ref(), securing).await??;
+    Ok(Connection::new(stream, raw.address, raw.followed, open))
+}
+
+/// Makes a bare TCP connection and closes it: whether anybody is there at all. `limit` and the addresses are as they
+/// are for a request.
+pub async fn reach(
+    destination: &Destination,
+    hook: Option<&SocketHook>,
+    limit: Duration,
+) -> Result<(), Error> {
+    connect_first(destination, hook, limit).await.map(drop)
+}
+
+/// A TCP connection that may still have TLS before it.
+struct Raw {
+    stream: TcpStream,
+    address: SocketAddr,
+    followed: Option<Followed>,
+}
+
+/// Connects to the first address that answers. One that does not uses up only its share of what is left, so that the
+/// last one still gets its try.
+async fn connect_first(
+    destination: &Destination,
+    hook: Option<&SocketHook>,
+    limit: Duration,
+) -> Result<Raw, Error> {
+    let begun = Instant::now();
     let addresses = destination.addresses();
     let mut failure = Error::Dns;
     for (tried, &address) in addresses.iter().enumerate() {
         let left = limit.saturating_sub(begun.elapsed());
         let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         failure = match timeout(left / untried, connect(destination, hook, address)).await {
-            Ok(Ok(stream)) => {
-                let left = limit.saturating_sub(begun.elapsed());
-                let stream = secure(destination, stream, left).await?;
-                return Ok(Connection::new(stream, address, open));
-            }
+            Ok(Ok(raw)) => return Ok(raw),
             Ok(Err(error)) => error,
             Err(_) => Error::ConnectTimeout,
         };
@@ -58,12 +90,31 @@ async fn connect(
     destination: &Destination,
     hook: Option<&SocketHook>,
     address: SocketAddr,
-) -> Result<TcpStream, Error> {
+) -> Result<Raw, Error> {
     let socket = socket(address).map_err(Error::Local)?;
-    if let Some(hook) = hook {
-        hook(destination, socket.as_fd());
-    }
-    socket.connect(address).await.map_err(failed)
+    let followed = hook.and_then(|hook| hook(destination, socket.as_fd()));
+    let connected = unless_in_vain(followed.as_ref(), socket.connect(address)).await?;
+    Ok(Raw {
+        stream: connected.map_err(failed)?,
+        address,
+        followed,
+    })
+}
+
+/// What `setting_up` comes to, unless the kernel plane sees before that it will come to nothing.
+async fn unless_in_vain<T>(
+    followed: Option<&Followed>,
+    setting_up: impl Future<Output = T>,
+) -> Result<T, Error> {
+    let mut setting_up = pin!(setting_up);
+    poll_fn(|cx| match (setting_up.as_mut().poll(cx), followed) {
+        (Poll::Ready(done), _) => Poll::Ready(Ok(done)),
+        (Poll::Pending, Some(followed)) => followed
+            .poll(Remedy::FailOver, cx)
+            .map(|()| Err(Error::Abandoned)),
+        (Poll::Pending, None) => Poll::Pending,
+    })
+    .await
 }
 
 /// Whose fault it is that a connection was not made.

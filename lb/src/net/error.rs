@@ -6,13 +6,16 @@ use crate::wire::http1::Malformed;
 
 /// How one attempt ended without a response head.
 ///
-/// The kinds are told apart by what may be repeated (spec: what was sent decides): after `Connect`,
+/// The kinds are told apart by what may be repeated (spec: what was sent decides): after `Abandoned`, `Connect`,
 /// `ConnectTimeout`, `Dns`, `Full`, `Local` and `Tls` nothing was sent, and `Full` and `Local` say nothing of the
 /// upstream either; after `Stale` the upstream had given the connection up
-/// before it saw the request; after `Unanswered` it may have acted on it; after `BadResponse` it has answered
+/// before it saw the request; after `Signalled` and `Unanswered` it may have acted on it; after `BadResponse` it has answered
 /// something.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// No connection: the kernel plane saw that none would come of it.
+    #[error("connect: abandoned on the kernel's signal")]
+    Abandoned,
     /// Response bytes came, but no response that can be trusted.
     #[error("bad response: {0}")]
     BadResponse(#[source] Malformed),
@@ -31,6 +34,9 @@ pub enum Error {
     /// This host has no socket to give: it is out of file descriptors, ports or memory.
     #[error("no socket: {0}")]
     Local(#[source] io::Error),
+    /// The request was sent, at least in part, and the kernel plane saw the connection die before a response came.
+    #[error("no response: ended on the kernel's signal")]
+    Signalled,
     /// A reused connection broke within [`STALE_WITHIN`](super::STALE_WITHIN) of the first request byte,
     /// without a byte of response: the upstream closed it while it was idle. Another connection may do.
     #[error("stale connection: {0}")]
@@ -52,6 +58,9 @@ pub enum BodyError {
     /// The connection broke.
     #[error("connection broke inside the response body: {0}")]
     Reset(#[source] io::Error),
+    /// The kernel plane saw the connection die.
+    #[error("response body ended on the kernel's signal")]
+    Signalled,
     /// The connection was closed in good order (or TLS ended without its `close_notify`) with the body not complete.
     #[error("connection closed inside the response body")]
     Truncated,

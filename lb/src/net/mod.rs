@@ -10,7 +10,8 @@
 //!        │                       │                              │                        │
 //!        │                 Error::{Dns, Connect,          Error::{Stale,           read to its end: pooled
 //!        │                 ConnectTimeout, Tls,           Unanswered,              anything else: closed
-//!        │                 Full, Local}: nothing was sent BadResponse}
+//!        │                 Abandoned, Full, Local}:       BadResponse, Signalled}
+//!        │                 nothing was sent
 //! ```
 //!
 //! # Cancel safety
@@ -29,6 +30,7 @@ mod destination;
 mod dial;
 mod error;
 mod exchange;
+mod fate;
 mod outgoing;
 mod pool;
 mod request;
@@ -42,7 +44,8 @@ mod tests;
 pub use body::Incoming;
 pub use client::{Client, STALE_WITHIN};
 pub use destination::{Destination, Limits};
-pub use dial::SocketHook;
+pub use dial::{SocketHook, reach};
 pub use error::{BodyError, Error};
+pub use fate::{Fates, Followed};
 pub use request::Request;
 pub use tls::Tls;

@@ -11,7 +11,9 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::time::Instant;
 
 use super::destination::Limits;
+use super::fate::Followed;
 use super::stream::Stream;
+use crate::policy::connection::{Phase, Remedy};
 
 /// The idle connections of one destination: for each worker a stack, newest on top, since the newest is the one that
 /// the upstream is least likely to have given up.
@@ -48,6 +50,8 @@ pub(super) struct Connection {
     peer: SocketAddr,
     born: Instant,
     generation: u64,
+    /// Where the kernel plane is told of it.
+    followed: Option<Followed>,
     _open: Open,
 }
 
@@ -65,14 +69,33 @@ impl Drop for Open {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, peer: SocketAddr, open: Open) -> Self {
+    pub(super) fn new(stream: Stream, peer: SocketAddr, followed: Option<Followed>, open: Open) -> Self {
         Self {
             stream,
             peer,
             born: Instant::now(),
             generation: open.generation,
+            followed,
             _open: open,
         }
+    }
+
+    /// Notes what it does from now on.
+    pub(super) fn enter(&self, phase: Phase) {
+        if let Some(followed) = &self.followed {
+            followed.enter(phase);
+        }
+    }
+
+    /// Ready once the kernel plane asks for a remedy at least as strong as this.
+    pub(super) fn poll_remedy(&self, least: Remedy, cx: &Context<'_>) -> Poll<()> {
+        self.followed
+            .as_ref()
+            .map_or(Poll::Pending, |followed| followed.poll(least, cx))
+    }
+
+    fn is_trusted(&self) -> bool {
+        self.followed.as_ref().is_none_or(Followed::is_trusted)
     }
 
     /// Whether nothing has come since the last response: neither an end nor bytes that no request asked for.
@@ -124,7 +147,9 @@ impl Pool {
         let now = Instant::now();
         let mut shard = self.shard(worker);
         // Under the lock: a purge that raises the generation later finds the connection in the shard.
-        if connection.generation != self.generation.load(Ordering::Acquire) || self.is_aged(&connection, now)
+        if connection.generation != self.generation.load(Ordering::Acquire)
+            || self.is_aged(&connection, now)
+            || !connection.is_trusted()
         {
             return;
         }
@@ -136,6 +161,7 @@ impl Pool {
             // The oldest makes room.
             shard.remove(0);
         }
+        connection.enter(Phase::Idle);
         shard.push(Idle {
             connection,
             since: now,
@@ -213,6 +239,7 @@ impl Pool {
     fn is_usable(&self, idle: &mut Idle, now: Instant) -> bool {
         now.saturating_duration_since(idle.since) < self.limits.idle_timeout
             && !self.is_aged(&idle.connection, now)
+            && idle.connection.is_trusted()
             && idle.connection.is_quiet()
     }
 

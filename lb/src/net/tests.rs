@@ -4,6 +4,7 @@ mod cancel;
 mod dial;
 mod early;
 mod failures;
+mod fate;
 mod pool;
 mod responses;
 

@@ -16,9 +16,16 @@
 //! recovery begin a new *generation*; a permit remembers its own, and a verdict that comes with an older one judges a
 //! state that is over, so it changes nothing.
 //!
+//! What the kernel sees on the wire ([`Health::eject`]) ejects as well, for a span that comes with it and that is short:
+//! a restart of a second must not cost thirty. Requests are too dear to find out that soon whether anybody is there, so
+//! such an ejection ends in two steps: a bare connection by whoever drives this, for which it waits as long as it takes
+//! ([`Standing::Unproven`]), then the requests' probes.
+//!
 //! A success is known when the response is committed, long before its stream ends well. So a success counts in the
 //! ratio but does not end a run; a clean end does. Otherwise an endpoint that cuts every stream after its first token
 //! would never be ejected.
+
+use std::time::Duration;
 
 use super::draw::Draw;
 use super::time::Instant;
@@ -30,7 +37,7 @@ mod report;
 
 pub use params::{Params, Settings};
 use probes::Probes;
-pub use report::{Cause, Snapshot, State, Transition};
+pub use report::{Cause, KernelCause, Snapshot, State, Transition};
 
 /// What an ending says about whoever gave it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -57,6 +64,9 @@ pub enum Standing {
     Healthy,
     /// Half-open with every probe slot taken: it cannot be chosen.
     Probing,
+    /// The time of an ejection that the kernel caused is up, and no connection has shown yet that anybody is there: it
+    /// cannot be chosen.
+    Unproven,
 }
 
 /// The right to send one request to the endpoint. Each is to be given back once, by [`Health::release`].
@@ -83,11 +93,21 @@ pub struct Health {
     params: Params,
     generation: u64,
     /// `None` while healthy.
-    ejected_until: Option<Instant>,
+    out: Option<Out>,
+    /// Ejections in a row, but for those that the kernel caused.
     ejections: u32,
     consecutive_failures: u32,
     window: Window,
     probes: Probes,
+}
+
+/// An ejection, or what follows it until the endpoint is healthy again.
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    until: Instant,
+    cause: Cause,
+    /// Whether it takes a connection, after `until`, to become half-open.
+    unproven: bool,
 }
 
 // === impl Health ===
@@ -100,7 +120,7 @@ impl Health {
         Self {
             params,
             generation: 0,
-            ejected_until: None,
+            out: None,
             ejections: 0,
             consecutive_failures: 0,
             window,
@@ -115,9 +135,10 @@ impl Health {
 
     /// Whether it can be chosen at `now`.
     pub fn standing(&self, now: Instant) -> Standing {
-        match self.ejected_until {
+        match self.out {
             None => Standing::Healthy,
-            Some(until) if now < until => Standing::Ejected { until },
+            Some(Out { until, .. }) if now < until => Standing::Ejected { until },
+            Some(Out { unproven: true, .. }) => Standing::Unproven,
             Some(_) if self.probes.is_free(now) => Standing::HalfOpen,
             Some(_) => Standing::Probing,
         }
@@ -134,7 +155,7 @@ impl Health {
                 generation: self.generation,
                 probe: Some(self.probes.take(now)),
             }),
-            Standing::Ejected { .. } | Standing::Probing => None,
+            Standing::Ejected { .. } | Standing::Probing | Standing::Unproven => None,
         }
     }
 
@@ -161,7 +182,7 @@ impl Health {
         if permit.generation != self.generation {
             return None;
         }
-        let transition = match (self.ejected_until, permit.probe) {
+        let transition = match (self.out, permit.probe) {
             (None, _) => self.count(now, verdict, ejection),
             (Some(_), Some(lease)) => self.end_probe(now, lease, verdict, ejection),
             (Some(_), None) => None,
@@ -189,6 +210,74 @@ impl Health {
         }
     }
 
+    /// Takes the endpoint out for `span`, on what the kernel saw; `allowed` is [`Ejection::allowed`].
+    ///
+    /// The span is the evidence's own, so there is no jitter and no counting of repeats here. While an ejection of
+    /// whatever cause lasts, nothing changes. Nor does it while a connection is waited for: that somebody still does not
+    /// answer is no reason to look away for longer.
+    #[must_use]
+    pub fn eject(
+        &mut self,
+        now: Instant,
+        cause: KernelCause,
+        span: Duration,
+        allowed: bool,
+    ) -> Option<Transition> {
+        let from = match self.standing(now) {
+            // It is out already, so the bound on how many may be out does not keep it in.
+            Standing::HalfOpen | Standing::Probing => State::HalfOpen,
+            Standing::Healthy if allowed => State::Healthy,
+            Standing::Healthy | Standing::Ejected { .. } | Standing::Unproven => return None,
+        };
+        let out = Out {
+            until: now + span,
+            cause: Cause::Kernel(cause),
+            unproven: true,
+        };
+        let transition = self.go_out(from, out);
+        self.check_invariants();
+        Some(transition)
+    }
+
+    /// A connection was made after an ejection that the kernel caused: requests may try it.
+    #[must_use]
+    pub fn connected(&mut self, now: Instant) -> Option<Transition> {
+        if self.standing(now) != Standing::Unproven {
+            return None;
+        }
+        self.out.as_mut()?.unproven = false;
+        Some(Transition {
+            from: State::Ejected,
+            to: State::HalfOpen,
+            cause: None,
+            until: None,
+        })
+    }
+
+    /// Takes back an ejection for loss that turned out to be somebody else's; what was before it is not restored but for
+    /// an ejection of another cause, which is left half-open.
+    #[must_use]
+    pub fn withdraw(&mut self, now: Instant) -> Option<Transition> {
+        let lost = |out: &&mut Out| out.unproven && out.cause == Cause::Kernel(KernelCause::Loss);
+        let out = self.out.as_mut().filter(lost)?;
+        let to = if self.ejections == 0 {
+            self.out = None;
+            State::Healthy
+        } else {
+            out.until = out.until.min(now);
+            out.unproven = false;
+            State::HalfOpen
+        };
+        self.start_generation();
+        self.check_invariants();
+        Some(Transition {
+            from: State::Ejected,
+            to,
+            cause: None,
+            until: None,
+        })
+    }
+
     /// What it looks like at `now`.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let counts = self.window.counts(now);
@@ -198,6 +287,7 @@ impl Health {
             window_volume: counts.volume,
             window_failures: counts.failures,
             ejections: self.ejections,
+            cause: self.out.map(|out| out.cause),
         }
     }
 
@@ -209,7 +299,7 @@ impl Health {
         } else {
             permit.generation
         };
-        self.ejected_until.is_none() && since == self.generation
+        self.out.is_none() && since == self.generation
     }
 
     /// Counts a result of the healthy state.
@@ -224,7 +314,7 @@ impl Health {
         }
         // After a success too: it may be the one that makes the volume enough to judge the ratio by.
         let cause = self.due(now).filter(|_| ejection.allowed)?;
-        Some(self.eject(now, State::Healthy, cause, ejection.jitter))
+        Some(self.put_out(now, State::Healthy, cause, ejection.jitter))
     }
 
     /// Why the endpoint is to be ejected, if it is.
@@ -255,11 +345,11 @@ impl Health {
             Verdict::Neutral => None,
             // It is out already, so the bound on how many may be out does not keep it in.
             Verdict::Failure => {
-                Some(self.eject(now, State::HalfOpen, Cause::HalfOpenFailure, ejection.jitter))
+                Some(self.put_out(now, State::HalfOpen, Cause::HalfOpenFailure, ejection.jitter))
             }
             Verdict::Success => {
                 self.start_generation();
-                self.ejected_until = None;
+                self.out = None;
                 self.ejections = 0;
                 Some(Transition {
                     from: State::HalfOpen,
@@ -271,8 +361,7 @@ impl Health {
         }
     }
 
-    fn eject(&mut self, now: Instant, from: State, cause: Cause, jitter: Draw) -> Transition {
-        self.start_generation();
+    fn put_out(&mut self, now: Instant, from: State, cause: Cause, jitter: Draw) -> Transition {
         self.ejections = self.ejections.saturating_add(1);
         let settings = self.params.settings();
         let span = settings
@@ -280,12 +369,22 @@ impl Health {
             .saturating_mul(self.ejections)
             .min(settings.max_ejection);
         let until = now + span.saturating_add(span.mul_f64(jitter.value() / 10.0));
-        self.ejected_until = Some(until);
+        let out = Out {
+            until,
+            cause,
+            unproven: false,
+        };
+        self.go_out(from, out)
+    }
+
+    fn go_out(&mut self, from: State, out: Out) -> Transition {
+        self.start_generation();
+        self.out = Some(out);
         Transition {
             from,
             to: State::Ejected,
-            cause: Some(cause),
-            until: Some(until),
+            cause: Some(out.cause),
+            until: Some(out.until),
         }
     }
 
@@ -299,9 +398,8 @@ impl Health {
 
     /// Relations that hold between any two calls.
     fn check_invariants(&self) {
-        debug_assert_eq!(
-            self.ejected_until.is_some(),
-            self.ejections > 0,
+        debug_assert!(
+            self.out.is_some() || self.ejections == 0,
             "ejections in a row end with recovery"
         );
     }

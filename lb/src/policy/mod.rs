@@ -20,6 +20,7 @@ use std::fmt;
 
 pub mod aimd;
 pub mod cascade;
+pub mod connection;
 pub mod draw;
 pub mod health;
 pub mod outcome;

@@ -58,6 +58,8 @@ pub enum Ended {
     NotSent,
     /// No response head in time.
     ReadTimeout,
+    /// The kernel saw the connection die, before any byte of a response; the socket itself would have known it later.
+    Signalled,
     /// A reused connection broke as soon as it was written to, with no response byte: it had been closed meanwhile.
     StaleConnection,
     /// A response head with an error status.
@@ -183,6 +185,7 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         | Ended::Empty
         | Ended::FirstTokenTimeout { .. }
         | Ended::ReadTimeout
+        | Ended::Signalled
         | Ended::Tls
         | Ended::Unanswered => Verdict::Failure,
         // A name that does not resolve is no fault of any one address.
@@ -226,7 +229,7 @@ fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
         Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::NotSent | Ended::Tls => {
             failover_if(true)
         }
-        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::Unanswered => {
+        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::Signalled | Ended::Unanswered => {
             failover_if(rules.replayable && rules.repeatable)
         }
         Ended::BadResponse | Ended::Empty => failover_if(rules.replayable),

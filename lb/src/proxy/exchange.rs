@@ -312,11 +312,12 @@ fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
 fn ended_by(error: &net::Error) -> Ended {
     match error {
         net::Error::BadResponse(_) => Ended::BadResponse,
-        net::Error::Connect(_) => Ended::Connect,
+        net::Error::Abandoned | net::Error::Connect(_) => Ended::Connect,
         net::Error::ConnectTimeout => Ended::ConnectTimeout,
         net::Error::Dns => Ended::Dns,
         // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
         net::Error::Full | net::Error::Local(_) => Ended::NotSent,
+        net::Error::Signalled => Ended::Signalled,
         net::Error::Stale(_) => Ended::StaleConnection,
         net::Error::Tls(_) => Ended::Tls,
         net::Error::Unanswered(_) => Ended::Unanswered,

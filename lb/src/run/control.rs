@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::kernel::Kernel;
 use super::{StartError, certificates, dns};
 use crate::admin::{self, View};
 use crate::config::Config;
@@ -30,6 +31,7 @@ pub(super) fn start(
     listener: TcpListener,
     view: Arc<View>,
     identities: Vec<(String, Arc<Identity>)>,
+    kernel: Arc<Kernel>,
 ) -> Result<JoinHandle<()>, StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -38,7 +40,7 @@ pub(super) fn start(
     let config = config.clone();
     let body = move || {
         runtime.block_on(async move {
-            dns::start(&shared, &config);
+            dns::start(&shared, &config, &kernel);
             tokio::spawn(sweep(Arc::clone(&shared)));
             tokio::spawn(certificates::keep_fresh(identities));
             let serving = tokio::spawn(async move { serve(listener, view).await });

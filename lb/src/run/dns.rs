@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kernel::Kernel;
 use crate::config::{Config, Host};
 use crate::proxy::Shared;
 
@@ -22,7 +23,7 @@ struct Named {
 }
 
 /// Looks every name up now and again, each on its own clock.
-pub(super) fn start(shared: &Arc<Shared>, config: &Config) {
+pub(super) fn start(shared: &Arc<Shared>, config: &Config, kernel: &Arc<Kernel>) {
     let urls = config
         .providers
         .iter()
@@ -32,6 +33,7 @@ pub(super) fn start(shared: &Arc<Shared>, config: &Config) {
         if let Host::Name(host) = url.host() {
             tokio::spawn(keep(
                 Arc::clone(shared),
+                Arc::clone(kernel),
                 Named {
                     id,
                     host: host.clone(),
@@ -42,7 +44,8 @@ pub(super) fn start(shared: &Arc<Shared>, config: &Config) {
     }
 }
 
-async fn keep(shared: Arc<Shared>, named: Named) {
+async fn keep(shared: Arc<Shared>, kernel: Arc<Kernel>, named: Named) {
+    let mut known = Vec::new();
     loop {
         let resolved = resolve(&named).await;
         let wait = match resolved {
@@ -50,6 +53,10 @@ async fn keep(shared: Arc<Shared>, named: Named) {
                 shared.live.load().routes[named.id]
                     .destination
                     .set_addresses(&addresses);
+                if addresses != known {
+                    kernel.cover(&addresses);
+                    known = addresses;
+                }
                 REFRESH.mul_f64(0.9 + 0.2 * fastrand::f64())
             }
             Ok(_) => {

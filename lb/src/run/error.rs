@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::kernel::Missing;
+
 use crate::proxy::IdentityError;
 
 /// Why a daemon did not start.
@@ -47,6 +49,9 @@ pub enum StartError {
         /// What is wrong with them.
         source: IdentityError,
     },
+    /// The kernel plane is required and cannot be had.
+    #[error("`kernel.mode` is `required`, but: {0}")]
+    Kernel(#[source] Missing),
     /// A thread or its runtime could not be made.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
@@ -85,8 +90,9 @@ impl StartError {
     /// The process's exit code (sysexits, which systemd names in `systemctl status`).
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::AddressInUse { .. } | Self::Bind { .. } => 69,
             Self::File { .. } | Self::Identity { .. } | Self::Tls { .. } => 78,
+            Self::Kernel(missing) if missing.is_privilege() => 77,
+            Self::AddressInUse { .. } | Self::Bind { .. } | Self::Kernel(_) => 69,
             Self::Permission { .. } => 77,
             Self::Thread(_) => 70,
         }

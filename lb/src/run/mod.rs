@@ -4,6 +4,7 @@
 //! main thread       signals, drain
 //! lb-worker-N       accepts, serves, sends: one current-thread runtime each
 //! lb-control        admin listener, DNS, certificates, sweeping of idle connections
+//! lb-kernel         what the kernel sees of connections, where it is asked to watch
 //! ```
 //!
 //! Everything that can fail is done before the first thread starts, so a daemon that cannot serve has bound nothing
@@ -14,6 +15,7 @@ mod control;
 mod descriptors;
 mod dns;
 mod error;
+mod kernel;
 mod keys;
 mod routes;
 mod signals;
@@ -34,6 +36,8 @@ use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
 use crate::proxy::{self, BindError, Bound, Drain, Live, Shared};
 use crate::upstream::{Context, Table};
+
+use self::kernel::Kernel;
 
 pub use error::StartError;
 pub use signals::until_drained;
@@ -57,12 +61,16 @@ impl Daemon {
         let bound = bind(config, workers)?;
         let admin = control::bind(config.admin.address)?;
         let shared = Arc::new(shared(config, workers)?);
-        let view = Arc::new(view(&shared, keys::admin_token(&config.admin)?));
+        let token = keys::admin_token(&config.admin)?;
+        let (kernel, observing) =
+            Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
+        let kernel = Arc::new(kernel);
+        let view = Arc::new(view(&shared, &kernel, token));
         let data = bound.iter().map(|bound| bound.address).collect();
         let admin_address = admin
             .local_addr()
             .map_err(|source| StartError::bind("admin", config.admin.address, source))?;
-        announce(config, &bound, admin_address, workers);
+        announce(config, &bound, admin_address, workers, kernel.mode());
         let identities = certificates::of(&bound);
         let mut threads = vec![control::start(
             Arc::clone(&shared),
@@ -70,8 +78,15 @@ impl Daemon {
             admin,
             view,
             identities,
+            Arc::clone(&kernel),
         )?];
-        match workers::start(&shared, bound, workers) {
+        let rest = workers::start(&shared, bound, workers, &kernel).and_then(|mut started| {
+            if let Some(observing) = observing {
+                started.push(observing.start(&kernel, &shared)?);
+            }
+            Ok(started)
+        });
+        match rest {
             Ok(started) => threads.extend(started),
             Err(error) => {
                 // The control thread ends with the drain, as it would have.
@@ -182,15 +197,21 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
     })
 }
 
-fn view(shared: &Arc<Shared>, token: Option<crate::admin::Token>) -> View {
+fn view(shared: &Arc<Shared>, kernel: &Arc<Kernel>, token: Option<crate::admin::Token>) -> View {
+    let [counted, described] = [0; 2].map(|_| Arc::clone(kernel));
     let [metrics, state, checks] = [0; 3].map(|_| Arc::clone(shared));
     View {
         token,
         metrics: Box::new(move || {
             metrics.live.load().table.publish(metrics.clock.now());
+            counted.publish();
             metrics.metrics.exposition()
         }),
-        state: Box::new(move || state.live.load().table.state(state.clock.now())),
+        state: Box::new(move || {
+            let mut seen = state.live.load().table.state(state.clock.now());
+            described.describe(&mut seen);
+            seen
+        }),
         checks: Box::new(move || {
             let serving = *checks.drain.borrow() == Drain::No;
             // Both hold as soon as anybody can ask; they are told apart for the operator who reads them.
@@ -207,12 +228,12 @@ fn view(shared: &Arc<Shared>, token: Option<crate::admin::Token>) -> View {
     }
 }
 
-fn announce(config: &Config, bound: &[Bound], admin: SocketAddr, workers: usize) {
+fn announce(config: &Config, bound: &[Bound], admin: SocketAddr, workers: usize, kernel: &str) {
     for bound in bound {
         tracing::info!(listener = %bound.name, address = %bound.address, "listening");
     }
     tracing::info!(
         admin = %admin, workers, providers = config.providers.len(), models = config.models.len(),
-        presets = config.presets.len(), kernel = "off", "started"
+        presets = config.presets.len(), kernel, "started"
     );
 }

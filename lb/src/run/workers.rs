@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::StartError;
+use super::kernel::Kernel;
 use crate::net::Client;
 use crate::proxy::{self, Bound, Drain, Shared, Worker};
 
@@ -19,6 +20,7 @@ pub(super) fn start(
     shared: &Arc<Shared>,
     bound: Vec<Bound>,
     workers: usize,
+    kernel: &Kernel,
 ) -> Result<Vec<JoinHandle<()>>, StartError> {
     let mut sockets: Vec<Vec<(Arc<Bound>, std::net::TcpListener)>> =
         (0..workers).map(|_| Vec::new()).collect();
@@ -32,12 +34,13 @@ pub(super) fn start(
     sockets
         .into_iter()
         .enumerate()
-        .map(|(number, sockets)| one(shared, number, sockets))
+        .map(|(number, sockets)| one(shared, Client::new(number, kernel.hook()), number, sockets))
         .collect()
 }
 
 fn one(
     shared: &Arc<Shared>,
+    client: Client,
     number: usize,
     sockets: Vec<(Arc<Bound>, std::net::TcpListener)>,
 ) -> Result<JoinHandle<()>, StartError> {
@@ -45,7 +48,7 @@ fn one(
         .enable_all()
         .build()
         .map_err(StartError::Thread)?;
-    let worker = Arc::new(Worker::new(Arc::clone(shared), Client::new(number, None)));
+    let worker = Arc::new(Worker::new(Arc::clone(shared), client));
     let body = move || {
         runtime.block_on(async move {
             let mut over = worker.shared.drain.subscribe();

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::config;
 use crate::metrics::EndpointMetrics;
-use crate::policy::health::{Cause, Ejection, Health, Params, Permit, Standing, State, Transition, Verdict};
+use crate::policy::health::{
+    Cause, Ejection, Health, KernelCause, Params, Permit, Standing, State, Transition, Verdict,
+};
 use crate::policy::time::Instant;
 
 /// An endpoint: where to connect, and whether one should.
@@ -94,6 +97,32 @@ impl Endpoint {
         self.health()?.late_failure(now, permit, ejection)
     }
 
+    /// Takes it out for `span` on what the kernel saw, where the provider can spare it (`allowed`).
+    pub(super) fn eject(
+        &self,
+        now: Instant,
+        cause: KernelCause,
+        span: Duration,
+        allowed: bool,
+    ) -> Option<Transition> {
+        self.health()?.eject(now, cause, span, allowed)
+    }
+
+    /// Takes such an ejection for loss back.
+    pub(super) fn withdraw(&self, now: Instant) -> Option<Transition> {
+        self.health()?.withdraw(now)
+    }
+
+    /// A connection to it was made, which such an ejection waited for.
+    pub(super) fn connected(&self, now: Instant) -> Option<Transition> {
+        self.health()?.connected(now)
+    }
+
+    /// Why it is out, if it is.
+    pub(super) fn cause(&self, now: Instant) -> Option<Cause> {
+        self.health()?.snapshot(now).cause
+    }
+
     /// Attempts in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Relaxed)
@@ -110,7 +139,7 @@ impl Endpoint {
     pub(super) fn publish(&self, now: Instant) {
         let (healthy, ejected, half_open) = match self.standing(now) {
             Standing::Healthy => (1, 0, 0),
-            Standing::Ejected { .. } => (0, 1, 0),
+            Standing::Ejected { .. } | Standing::Unproven => (0, 1, 0),
             Standing::HalfOpen | Standing::Probing => (0, 0, 1),
         };
         self.metrics.healthy.set(healthy);
@@ -125,7 +154,11 @@ pub(super) struct Unavailable;
 
 /// Counts and logs a change of an endpoint's state.
 pub(super) fn announce(provider: &super::Provider, endpoint: &Endpoint, transition: &Transition) {
-    let cause = transition.cause.map_or("recovered", cause_name);
+    let cause = match (transition.cause, transition.to) {
+        (Some(cause), _) => cause_name(cause),
+        (None, State::HalfOpen) => "connected",
+        (None, _) => "recovered",
+    };
     if matches!(transition.to, State::Ejected) {
         endpoint.metrics.ejected_for(cause);
     }
@@ -149,9 +182,21 @@ pub(super) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Consecutive => "consecutive_failures",
         Cause::HalfOpenFailure => "half_open_failure",
+        Cause::Kernel(KernelCause::Loss) => "kernel_loss",
+        Cause::Kernel(KernelCause::Refused) => "kernel_refused",
+        Cause::Kernel(KernelCause::Reset) => "kernel_reset",
+        Cause::Kernel(KernelCause::Unreachable) => "kernel_unreachable",
         Cause::Ratio => "failure_ratio",
     }
 }
 
 /// All causes an ejection can have, for the series.
-pub(super) const CAUSES: [Cause; 3] = [Cause::Consecutive, Cause::HalfOpenFailure, Cause::Ratio];
+pub(super) const CAUSES: [Cause; 7] = [
+    Cause::Consecutive,
+    Cause::HalfOpenFailure,
+    Cause::Kernel(KernelCause::Loss),
+    Cause::Kernel(KernelCause::Refused),
+    Cause::Kernel(KernelCause::Reset),
+    Cause::Kernel(KernelCause::Unreachable),
+    Cause::Ratio,
+];

@@ -22,6 +22,7 @@ mod hold;
 mod pool;
 mod provider;
 mod run;
+mod signals;
 mod state;
 mod table;
 mod ticket;
@@ -33,7 +34,7 @@ pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};
 pub use run::{Run, Sent, Step};
-pub use state::{EndpointState, ModelState, PoolState, ProviderState, State};
+pub use state::{EndpointState, KernelState, ModelState, PoolState, ProviderState, State};
 pub use table::{Listed, Table};
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! What is live, as plain values for people and programs to read.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::endpoint::state_name;
+use super::endpoint::{cause_name, state_name};
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
@@ -16,6 +18,17 @@ pub struct State {
     pub models: Vec<ModelState>,
     /// Providers in definition order.
     pub providers: Vec<ProviderState>,
+    /// How connections are watched in the kernel.
+    pub kernel: KernelState,
+}
+
+/// How connections are watched in the kernel; whoever runs the plane fills it in.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KernelState {
+    /// Where the programs are, or `off`.
+    pub mode: String,
+    /// What could not be had, and why.
+    pub missing: Vec<String>,
 }
 
 /// A model and its pools.
@@ -68,8 +81,12 @@ pub struct EndpointState {
     pub state: &'static str,
     /// Milliseconds until it may be probed, while it is ejected.
     pub ejected_for_ms: Option<u64>,
+    /// What ejected it, until it is healthy again.
+    pub cause: Option<&'static str>,
     /// Attempts in flight.
     pub in_flight: u32,
+    /// What the kernel counted, where it watches; filled in like [`State::kernel`].
+    pub kernel: Option<BTreeMap<&'static str, u64>>,
 }
 
 impl Table {
@@ -93,6 +110,7 @@ impl Table {
                 .iter()
                 .map(|provider| provider_state(provider, now))
                 .collect(),
+            kernel: KernelState::default(),
         }
     }
 }
@@ -119,6 +137,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     let endpoints = provider.endpoints.iter().map(|endpoint| {
         let (state, until) = match endpoint.standing(now) {
             Standing::Ejected { until } => (health::State::Ejected, Some(until)),
+            Standing::Unproven => (health::State::Ejected, Some(now)),
             Standing::HalfOpen | Standing::Probing => (health::State::HalfOpen, None),
             Standing::Healthy => (health::State::Healthy, None),
         };
@@ -127,7 +146,9 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             state: state_name(state),
             ejected_for_ms: until
                 .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
+            cause: endpoint.cause(now).map(cause_name),
             in_flight: endpoint.in_flight(),
+            kernel: None,
         }
     });
     ProviderState {

@@ -25,7 +25,7 @@ pub use script::{Script, Signal, Step, token};
 
 use crate::PATIENCE;
 
-/// A provider on a loopback port of its own; dropped, it and all its connections are gone.
+/// A provider, as a rule on a loopback port of its own; dropped, it and all its connections are gone.
 #[derive(Debug)]
 pub struct Provider {
     address: SocketAddr,
@@ -36,9 +36,12 @@ pub struct Provider {
 impl Provider {
     /// Starts a provider that gives every request this answer until it is told otherwise.
     pub async fn start(otherwise: Script) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .expect("loopback has a free port");
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), otherwise).await
+    }
+
+    /// Starts such a provider at this address, on a port of its own if that is 0.
+    pub async fn at(address: SocketAddr, otherwise: Script) -> Self {
+        let listener = TcpListener::bind(address).await.expect("the address is free");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared::new(otherwise));
         let server = tokio::spawn(accept(listener, Arc::clone(&shared)));
@@ -101,6 +104,15 @@ impl Provider {
         let connection = self.request(n).await.connection;
         let closed = |state: &State| state.connections[connection].closed_by_peer;
         self.shared.until("the peer to close", closed).await
+    }
+
+    /// As [`Provider::kill`], without waiting until it has happened; for a provider in another runtime, which does it at
+    /// once.
+    pub fn stop(&self) {
+        self.server.abort();
+        while !self.server.is_finished() {
+            std::thread::yield_now();
+        }
     }
 
     /// Closes the port and all connections, as the death of a process does.

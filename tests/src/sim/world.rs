@@ -152,7 +152,9 @@ impl<'a> World<'a> {
         });
         let preferred = match self.health.standing(self.instant()) {
             health::Standing::Healthy | health::Standing::HalfOpen => ready,
-            health::Standing::Ejected { .. } | health::Standing::Probing => Standing::Out,
+            health::Standing::Ejected { .. } | health::Standing::Probing | health::Standing::Unproven => {
+                Standing::Out
+            }
         };
         [preferred, ready]
     }

@@ -47,14 +47,14 @@ fn every_program_passes_the_verifier_below_the_limit() {
 }
 
 /// How many programs of lb the kernel holds, whoever loaded them.
-fn held() -> usize {
+pub(crate) fn held() -> usize {
     loaded_programs()
         .flatten()
         .filter(|program| program.name().starts_with(b"lb_"))
         .count()
 }
 
-fn wait_for(wanted: usize) {
+pub(crate) fn wait_for(wanted: usize) {
     let patience = Instant::now() + Duration::from_secs(10);
     while held() != wanted {
         assert!(Instant::now() < patience, "{} programs, not {wanted}", held());

@@ -7,6 +7,7 @@
 
 mod bench;
 mod cost;
+mod daemon;
 mod differential;
 mod faults;
 mod frames;

@@ -54,11 +54,6 @@ pub(super) const LATER: &[Later] = &[
         "looking names up again",
     ),
     later("providers.*.health.slow_start_ms", "0", "slow start"),
-    later(
-        "providers.*.health.kernel_signals",
-        "true",
-        "watching connections in the kernel",
-    ),
     later("providers.*.health.active", "null", "active probing"),
     later(
         "providers.*.circuit_breaker",
@@ -100,13 +95,12 @@ pub(super) const LATER: &[Later] = &[
     ),
     later("failover.cooldown_ms", "30000", "cooling a preset's endpoints"),
     later("presets.*.cooldown_ms", "null", "cooling a preset's endpoints"),
+    later("kernel.pin_path", "null", "keeping the programs over a restart"),
+    later("kernel.allow_xdp_generic", "false", "watching connections by XDP"),
     later(
-        "kernel",
-        "{ mode: auto, interfaces: [], attach: auto, pin_path: null, max_flows: 16384, allow_xdp_generic: false, \
-         signals: { syn_timeout_ms: 250, streak: { failover: 2, end_stream: 3 }, \
-         silent: { failover: 2, end_stream: 4 }, rst: { count: 3, window_ms: 1000 }, ejection_ms: 1000 }, \
-         guard: null }",
-        "watching connections in the kernel",
+        "kernel.guard",
+        "null",
+        "dropping packets before the stack sees them",
     ),
     later(
         "store",
@@ -140,6 +134,11 @@ pub(super) const WORDS: &[Words] = &[
         key: "providers.*.connections.http_version",
         built: &["auto", "http1"],
         what: "HTTP/2 to providers",
+    },
+    Words {
+        key: "kernel.attach",
+        built: &["auto", "tc", "cgroup"],
+        what: "watching connections by XDP",
     },
     Words {
         key: "models.*.notice",

@@ -23,7 +23,7 @@ use super::span::{Entries, Spanned};
 pub(super) use self::{
     front::{Admin, Auth, ClientKey, Listener, ListenerTls, Route, Server},
     model::{Aimd, Failover, Fallback, Kind, Model, Peek, Preset, Scope, Target},
-    process::{Kernel, Log, LogFormat, Metrics, Store, Tracing},
+    process::{Attach, Kernel, Log, LogFormat, Metrics, Rst, Signals, Steps, Store, Tracing},
     provider::{ClientTls, Connections, Endpoint, Provider, Timeouts},
     status::Status,
     traffic::{Active, Breaker, Health, RateLimit, Retries},

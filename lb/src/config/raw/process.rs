@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Maybe;
-use crate::config::{LogLevel, span::Spanned};
+use crate::config::{KernelMode, LogLevel, span::Spanned};
 
 /// What the kernel is asked to watch.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Kernel {
     /// auto, required or off.
@@ -28,18 +28,6 @@ pub(in crate::config) struct Kernel {
     pub(in crate::config) guard: Option<Guard>,
 }
 
-/// Whether the kernel's part is wanted.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::config) enum KernelMode {
-    /// Where it can be had.
-    Auto,
-    /// Or lb does not start.
-    Required,
-    /// Not at all.
-    Off,
-}
-
 /// Where programs are attached.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -55,7 +43,7 @@ pub(in crate::config) enum Attach {
 }
 
 /// When what the kernel sees counts.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Signals {
     /// Milliseconds to a handshake's end, at least.
@@ -71,7 +59,7 @@ pub(in crate::config) struct Signals {
 }
 
 /// How many of something it takes.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Steps {
     /// To try the next target.
@@ -81,7 +69,7 @@ pub(in crate::config) struct Steps {
 }
 
 /// Resets within a window.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Rst {
     /// How many.

@@ -128,26 +128,8 @@ fn active(cx: &mut Context<'_>, raw: &raw::Active) {
     cx.require(&raw.path, "E111", "begin with /", |path| path.starts_with('/'));
 }
 
-pub(super) fn kernel(cx: &mut Context<'_>, raw: Option<&raw::Kernel>) {
-    let Some(raw) = raw else { return };
-    cx.require(
-        &raw.max_flows,
-        "E255",
-        "be a power of two from 1024 to 16777216",
-        |flows| flows.is_power_of_two() && (1024..=1 << 24).contains(flows),
-    );
-    if let Some(signals) = &raw.signals {
-        cx.bounds(&signals.syn_timeout_ms, "E255", 1..=HOUR_MS);
-        cx.bounds(&signals.ejection_ms, "E255", 1..=HOUR_MS);
-        for steps in [&signals.streak, &signals.silent].into_iter().flatten() {
-            cx.bounds(&steps.failover, "E255", 1..=1000);
-            cx.bounds(&steps.end_stream, "E255", 1..=1000);
-        }
-        if let Some(rst) = &signals.rst {
-            cx.bounds(&rst.count, "E255", 1..=1_000_000);
-            cx.bounds(&rst.window_ms, "E255", 1..=HOUR_MS);
-        }
-    }
+/// What the kernel is to drop before the stack sees it.
+pub(super) fn guard(cx: &mut Context<'_>, raw: &raw::Kernel) {
     let Some(guard) = &raw.guard else { return };
     for range in guard.deny.iter().flat_map(|deny| &deny.value) {
         cidr(cx, range);

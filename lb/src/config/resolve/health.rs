@@ -83,3 +83,9 @@ pub(super) fn health(
         cx.flag(at, "fail_open", &raw.fail_open, true),
     )
 }
+
+/// Whether what the kernel sees of a connection counts.
+pub(super) fn kernel_signals(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> bool {
+    let written = raw.health.as_ref().and_then(|health| health.kernel_signals);
+    cx.flag(at, "kernel_signals", &written, true)
+}

@@ -18,6 +18,7 @@ mod endpoint;
 mod fallback;
 mod found;
 mod health;
+mod kernel;
 mod listener;
 mod model;
 mod preset;
@@ -55,7 +56,7 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
     embedding::check(&mut cx, file, &models, &presets);
     let log = process::log(&mut cx, file.log.as_ref());
     let metrics = process::metrics(&mut cx, file.metrics.as_ref(), &models, &presets);
-    check::kernel(&mut cx, file.kernel.as_ref());
+    let kernel = kernel::kernel(&mut cx, file.kernel.as_ref());
     check::store_and_tracing(&mut cx, file);
     later::check(&mut cx);
     cx.diagnostics
@@ -72,6 +73,7 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
         models,
         failover,
         presets,
+        kernel,
         log,
         metrics,
     };

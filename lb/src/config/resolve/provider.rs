@@ -9,7 +9,7 @@ use super::{
     context::{Context, DAY_MS, NULL, Whole},
     endpoint::{endpoints, warn_of_open_keys},
     found::need_file,
-    health::health,
+    health::{health, kernel_signals},
 };
 use crate::config::{
     ApiKey, AuthHeader, ClientTls, Connections, Provider, Secret, Timeouts, Url, diagnostic::Diagnostic,
@@ -49,6 +49,7 @@ fn provider(
     let connections = connections(cx, &at.key("connections"), raw);
     let timeouts = timeouts(cx, &at.key("timeouts"), raw);
     let (health, count_backpressure, fail_open) = health(cx, &at.key("health"), raw);
+    let kernel_signals = kernel_signals(cx, &at.key("health"), raw);
     let provider = Provider {
         enabled: cx.flag(at, "enabled", &raw.enabled, true),
         endpoints: endpoints(cx, at, &name, span, raw),
@@ -67,6 +68,7 @@ fn provider(
         health,
         count_backpressure,
         fail_open,
+        kernel_signals,
         concurrency: cx.count(
             at,
             "concurrency",

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Report, quantile};
+use super::{Report, gone, kernel as kernel_line, quantile};
 use crate::demo::client::{Ending, Sample};
 
 fn sample(provider: &str, milliseconds: u64) -> Sample {
@@ -22,6 +22,31 @@ fn state(share: f64) -> Value {
             {"name": "vendor-a", "endpoints": [{"name": "vendor-a-0", "state": "healthy", "in_flight": 1}]},
         ],
     })
+}
+
+// [DEMO-5]
+#[test]
+fn a_death_is_told_with_its_cause_and_its_milliseconds() {
+    let gone = |cause| gone("gpu", Duration::from_millis(23), cause);
+    assert_eq!(
+        gone(Some("kernel_refused")),
+        "-- gpu is out 23 ms after its death: kernel_refused"
+    );
+    assert_eq!(gone(None), "-- gpu is not out 0.02s after its death");
+}
+
+// [DEMO-5]
+#[test]
+fn it_is_told_whether_the_kernel_watches() {
+    let said = |kernel: Value| kernel_line(&json!({ "kernel": kernel }));
+    assert_eq!(
+        said(json!({"mode": "cgroup", "missing": []})),
+        "kernel plane: cgroup"
+    );
+    assert_eq!(
+        said(json!({"mode": "off", "missing": ["not permitted"]})),
+        "kernel plane: off, not permitted"
+    );
 }
 
 // [DEMO-2]

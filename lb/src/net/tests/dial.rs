@@ -133,6 +133,7 @@ async fn the_hook_sees_each_socket_with_its_options_before_it_connects() {
             *seen.lock().unwrap() = options.tcp_user_timeout().unwrap();
             assert!(socket.as_raw_fd() >= 0);
             calls.fetch_add(1, Ordering::Relaxed);
+            None
         })
     };
     let client = Client::new(0, Some(hook));

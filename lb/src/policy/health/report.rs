@@ -21,8 +21,23 @@ pub enum Cause {
     Consecutive,
     /// A half-open probe failed.
     HalfOpenFailure,
+    /// The kernel saw it on the wire.
+    Kernel(KernelCause),
     /// Too many failures within the window.
     Ratio,
+}
+
+/// What the kernel saw of an endpoint that is not worth another try.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum KernelCause {
+    /// Nothing answers.
+    Loss,
+    /// Nobody listens.
+    Refused,
+    /// It resets one connection after the other.
+    Reset,
+    /// Nothing can be delivered.
+    Unreachable,
 }
 
 /// A change of state, other than the passing from ejected to half-open that time alone brings.
@@ -49,6 +64,8 @@ pub struct Snapshot {
     pub window_volume: u32,
     /// Failures among them.
     pub window_failures: u32,
-    /// Ejections since it last was healthy.
+    /// Ejections since it last was healthy, but for those that the kernel caused.
     pub ejections: u32,
+    /// Why it is out, if it is.
+    pub cause: Option<Cause>,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 
 mod half_open;
+mod kernel;
 mod model;
 
 const EJECTION: Duration = Duration::from_secs(30);

@@ -73,6 +73,7 @@ fn every_row_of_the_table_is_what_it_says() {
         (Ended::Dns, Neutral, Failover, unknown),
         // A reused connection that broke, at once and later
         (Ended::StaleConnection, Neutral, RetryFresh, unknown),
+        (Ended::Signalled, Failure, Failover, unknown),
         (Ended::Unanswered, Failure, Failover, unknown),
         // Timeouts
         (Ended::ReadTimeout, Failure, Failover, unknown),
@@ -285,6 +286,7 @@ fn what_was_sent_decides_what_may_be_repeated() {
         (Ended::Tls, [Failover, Failover, Failover]),
         (Ended::Dns, [Failover, Failover, Failover]),
         (Ended::NotSent, [Failover, Failover, Failover]),
+        (Ended::Signalled, [Fail, Fail, Fail]),
         (Ended::Unanswered, [Fail, Fail, Fail]),
         (Ended::ReadTimeout, [Fail, Fail, Fail]),
         (Ended::StaleConnection, [Fail, Fail, Fail]),

@@ -38,6 +38,7 @@ fn a_successful_probe_clears_the_whole_history() {
         window_volume: 0,
         window_failures: 0,
         ejections: 0,
+        cause: None,
     };
     assert_eq!(rig.health.snapshot(rig.now), clear);
     let until = rig.eject().until.expect("an ejection ends");

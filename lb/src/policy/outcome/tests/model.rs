@@ -46,7 +46,7 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         Ended::StaleConnection if rules.replayable && rules.repeatable => {
             (Neutral, Over::Never, Next::RetryFresh)
         }
-        Ended::Unanswered | Ended::ReadTimeout | Ended::FirstTokenTimeout { .. } => {
+        Ended::Unanswered | Ended::Signalled | Ended::ReadTimeout | Ended::FirstTokenTimeout { .. } => {
             (Failure, Over::Twice, Next::Fail)
         }
         Ended::Empty | Ended::BadResponse => (Failure, Over::Kept, Next::Fail),
@@ -135,6 +135,7 @@ fn endings() -> Vec<Ended> {
         Ended::StaleConnection,
         Ended::Tls,
         Ended::TotalDeadline,
+        Ended::Signalled,
         Ended::Unanswered,
     ];
     all.extend(around.map(|after| Ended::Committed {

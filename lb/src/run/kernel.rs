@@ -1,0 +1,304 @@
+//! Ties the kernel plane to connections, endpoint health and operators.
+//!
+//! ```text
+//!   workers ──socket──▶ hook ──▶ Watch (the kernel follows it), Fates (net follows it)
+//!   lb-kernel: Observer ──phase?──▶ Fates
+//!                       ──react───▶ table: eject, withdraw      destination: purge
+//!                                   fates: poison, close, fail over, end
+//!                                   readmit: wait, connect, half-open
+//!   admin:    Counters ──▶ series, state
+//! ```
+
+mod react;
+mod readmit;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lb_ebpf::Counter;
+use tokio::runtime::Runtime;
+
+use self::react::{KINDS, React};
+use super::StartError;
+use crate::clock::Clock;
+use crate::config::{self, Config, Host};
+use crate::kernel::signal::{self, Endpoint};
+use crate::kernel::{self, Counters, Mode, Observer, Plane, Settings, Started};
+use crate::metrics::{Metrics, TrafficMetrics};
+use crate::net::{Fates, SocketHook};
+use crate::proxy::{Drain, Route, Shared};
+use crate::upstream::State;
+
+/// The plane as the rest of the daemon sees it; without one it does nothing.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    plane: Option<Plane>,
+    counters: Option<Counters>,
+    /// How it is, in a word or with the reason why it is not.
+    mode: String,
+    missing: Vec<String>,
+    /// By endpoint id; endpoints without a slot are not watched.
+    watched: Vec<Option<Watched>>,
+    fates: Arc<Fates>,
+}
+
+/// An endpoint with a slot.
+#[derive(Debug)]
+struct Watched {
+    slot: u16,
+    /// Whether what is seen has consequences (`health.kernel_signals`); it is counted anyway.
+    acts: bool,
+    metrics: TrafficMetrics,
+}
+
+/// What is left to be started once all else is.
+#[derive(Debug)]
+pub(super) struct Thread {
+    runtime: Runtime,
+    observer: Observer,
+}
+
+impl Kernel {
+    /// Loads and attaches the programs, as far as `kernel.mode` wants and the machine lets us.
+    pub(super) fn start(
+        config: &Config,
+        routes: &[Route],
+        metrics: &Metrics,
+        clock: Clock,
+    ) -> Result<(Self, Option<Thread>), StartError> {
+        let settings = settings(&config.kernel);
+        let started = kernel::start(&settings, kernel::embedded(), &destinations(config));
+        let (plane, gaps) = match started.map_err(StartError::Kernel)? {
+            Started::On(plane, gaps) => (plane, gaps),
+            Started::Off(why) => return Ok((Self::off(why.as_ref(), metrics), None)),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(StartError::Thread)?;
+        let observer = {
+            let _within = runtime.enter();
+            plane.observer(clock)
+        };
+        let observer = match observer {
+            Ok(observer) => observer,
+            Err(missing) if settings.mode == Mode::Required => return Err(StartError::Kernel(missing)),
+            Err(missing) => return Ok((Self::off(Some(&missing), metrics), None)),
+        };
+        for gap in &gaps {
+            tracing::warn!(missing = %gap, "the kernel sees only a part of the connections");
+        }
+        let mode = plane.rungs().name();
+        metrics.kernel_mode(mode);
+        let kernel = Self {
+            watched: watch(&plane, config, routes, metrics),
+            counters: plane.counters().ok(),
+            plane: Some(plane),
+            mode: mode.to_owned(),
+            missing: gaps.iter().map(ToString::to_string).collect(),
+            fates: Arc::default(),
+        };
+        Ok((kernel, Some(Thread { runtime, observer })))
+    }
+
+    fn off(why: Option<&kernel::Missing>, metrics: &Metrics) -> Self {
+        metrics.kernel_mode("off");
+        Self {
+            plane: None,
+            counters: None,
+            mode: why.map_or_else(|| "off".to_owned(), |why| format!("off: {why}")),
+            missing: why.iter().map(ToString::to_string).collect(),
+            watched: Vec::new(),
+            fates: Arc::default(),
+        }
+    }
+
+    /// `tc`, `cgroup`, both, or `off` with the reason.
+    pub(super) fn mode(&self) -> &str {
+        &self.mode
+    }
+
+    /// What a worker's new sockets are shown to.
+    pub(super) fn hook(&self) -> Option<SocketHook> {
+        let watch = match self.plane.as_ref()?.watch() {
+            Ok(watch) => watch,
+            Err(error) => {
+                tracing::warn!(%error, "a worker's connections are not watched in the kernel");
+                return None;
+            }
+        };
+        let fates = Arc::clone(&self.fates);
+        Some(Arc::new(move |destination, socket| {
+            let cookie = watch.follow(socket, destination.slot()?).ok()?;
+            Some(fates.follow(cookie))
+        }))
+    }
+
+    /// Sees to it that what goes to these addresses is seen.
+    pub(super) fn cover(&self, addresses: &[SocketAddr]) {
+        let Some(plane) = &self.plane else { return };
+        let addresses: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
+        for gap in plane.cover(&addresses) {
+            tracing::warn!(missing = %gap, "the kernel sees only a part of the connections");
+        }
+    }
+
+    /// Brings the series up to date.
+    pub(super) fn publish(&self) {
+        for (watched, counted) in self.counted() {
+            watched.metrics.publish(counted);
+        }
+    }
+
+    /// Adds what it knows to `state`, whose endpoints are in the order of their ids.
+    pub(super) fn describe(&self, state: &mut State) {
+        let word = self.mode.split(':').next().unwrap_or_default();
+        word.clone_into(&mut state.kernel.mode);
+        state.kernel.missing.clone_from(&self.missing);
+        let endpoints = state
+            .providers
+            .iter_mut()
+            .flat_map(|provider| &mut provider.endpoints);
+        for (endpoint, watched) in endpoints.zip(&self.watched) {
+            let counted = watched.as_ref().and_then(|watched| self.read(watched));
+            endpoint.kernel = counted.map(BTreeMap::from_iter);
+        }
+    }
+
+    fn counted(&self) -> impl Iterator<Item = (&Watched, impl Iterator<Item = (&'static str, u64)>)> {
+        let watched = self.watched.iter().flatten();
+        watched.filter_map(|watched| Some((watched, self.read(watched)?)))
+    }
+
+    fn read(&self, watched: &Watched) -> Option<impl Iterator<Item = (&'static str, u64)> + use<>> {
+        let stats = self.counters.as_ref()?.read(watched.slot).ok()?;
+        Some(Counter::NAMES.into_iter().zip(stats.counters))
+    }
+
+    fn endpoint_in(&self, slot: u16) -> Option<(usize, &Watched)> {
+        let all = self.watched.iter().enumerate();
+        all.filter_map(|(id, watched)| Some((id, watched.as_ref()?)))
+            .find(|(_, watched)| watched.slot == slot)
+    }
+}
+
+impl Thread {
+    /// Starts observing on a thread of its own; it ends when the drain is over.
+    pub(super) fn start(
+        self,
+        kernel: &Arc<Kernel>,
+        shared: &Arc<Shared>,
+    ) -> Result<JoinHandle<()>, StartError> {
+        let (kernel, shared) = (Arc::clone(kernel), Arc::clone(shared));
+        let Self { runtime, observer } = self;
+        std::thread::Builder::new()
+            .name("lb-kernel".to_owned())
+            .spawn(move || runtime.block_on(observe(observer, kernel, shared)))
+            .map_err(StartError::Thread)
+    }
+}
+
+async fn observe(observer: Observer, kernel: Arc<Kernel>, shared: Arc<Shared>) {
+    let mut over = shared.drain.subscribe();
+    let (known, swept) = (Arc::clone(&kernel.fates), Arc::clone(&kernel.fates));
+    let react = React::new(kernel, shared);
+    let observing = observer.run(
+        move |cookie| known.phase(cookie),
+        move |sighting, reaction| react.to(sighting, reaction),
+    );
+    let error: io::Error = tokio::select! {
+        error = observing => error,
+        () = sweep(&swept) => return,
+        // Its sender is in `shared`, so it cannot close.
+        _ = over.wait_for(|drain| *drain == Drain::Now) => return,
+    };
+    tracing::error!(%error, "the kernel's reports cannot be read any more: timers are left");
+}
+
+/// Forgets ended connections; does not end.
+async fn sweep(fates: &Fates) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        ticks.tick().await;
+        fates.sweep();
+    }
+}
+
+/// A slot for each endpoint, which its connections are followed under.
+fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) -> Vec<Option<Watched>> {
+    let mut watched = Vec::new();
+    for (number, provider) in config.providers.iter().enumerate() {
+        for endpoint in &provider.endpoints {
+            let known = Endpoint {
+                provider: u32::try_from(number).unwrap_or(u32::MAX),
+                max_ejection: provider
+                    .health
+                    .as_ref()
+                    .map_or(Duration::ZERO, |health| health.settings().max_ejection),
+            };
+            let slot = plane.claim(known);
+            if let (Some(slot), Some(route)) = (slot, routes.get(watched.len())) {
+                route.destination.follow_as(slot);
+            }
+            watched.push(slot.map(|slot| Watched {
+                slot,
+                acts: provider.kernel_signals,
+                metrics: metrics.traffic(provider.name.as_str(), endpoint.name.as_str(), &KINDS),
+            }));
+        }
+    }
+    watched
+}
+
+/// Where the endpoints are, as far as that is known: names have no addresses yet, and are covered when they are resolved.
+fn destinations(config: &Config) -> Vec<IpAddr> {
+    let endpoints = config.providers.iter().flat_map(|provider| &provider.endpoints);
+    endpoints
+        .filter_map(|endpoint| match endpoint.url.host() {
+            Host::Address(ip) => Some(*ip),
+            Host::Name(_) => None,
+        })
+        .collect()
+}
+
+fn settings(config: &config::Kernel) -> Settings {
+    let config::Signals {
+        syn_timeout,
+        streak,
+        silent,
+        rst_count,
+        rst_window,
+        ejection,
+    } = config.signals;
+    let signals = signal::Params::new(signal::Settings {
+        syn_timeout,
+        streak_failover: streak.failover,
+        streak_end: streak.end_stream,
+        silent_failover: silent.failover,
+        silent_end: silent.end_stream,
+        rst_count,
+        rst_window,
+        ejection,
+    });
+    Settings {
+        mode: match config.mode {
+            config::KernelMode::Auto => Mode::Auto,
+            config::KernelMode::Off => Mode::Off,
+            config::KernelMode::Required => Mode::Required,
+        },
+        attach: match config.attach {
+            config::Attach::Auto => kernel::Attach::Auto,
+            config::Attach::Cgroup => kernel::Attach::Cgroup,
+            config::Attach::Tc => kernel::Attach::Tc,
+        },
+        interfaces: config.interfaces.clone(),
+        max_flows: config.max_flows,
+        signals: signals.expect("the configuration has the same bounds, as a test shows"),
+    }
+}
