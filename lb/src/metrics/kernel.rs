@@ -9,22 +9,34 @@ use super::families::Maker;
 struct Row {
     counter: &'static str,
     family: &'static str,
-    /// The label beside provider and endpoint.
-    direction: &'static str,
     help: &'static str,
+    /// The label beside provider and endpoint, with its value.
+    label: Option<(&'static str, &'static str)>,
 }
 
-const fn row(
-    counter: &'static str,
-    family: &'static str,
-    direction: &'static str,
-    help: &'static str,
-) -> Row {
+const fn row(counter: &'static str, family: &'static str, help: &'static str) -> Row {
     Row {
         counter,
         family,
-        direction,
         help,
+        label: None,
+    }
+}
+
+impl Row {
+    const fn sent(mut self) -> Self {
+        self.label = Some(("direction", "sent"));
+        self
+    }
+
+    const fn received(mut self) -> Self {
+        self.label = Some(("direction", "received"));
+        self
+    }
+
+    const fn kind(mut self, kind: &'static str) -> Self {
+        self.label = Some(("kind", kind));
+        self
     }
 }
 
@@ -37,81 +49,55 @@ const IGNORED: &str =
     "Received resets, segments and ICMP errors that an off-path sender could have made: not believed.";
 
 const ROWS: [Row; 20] = [
-    row("syn", "lb_endpoint_syns_total", "sent", "Connections begun."),
+    row("syn", "lb_endpoint_syns_total", "Connections begun."),
     row(
         "syn_retransmit",
         "lb_endpoint_syn_retransmits_total",
-        "sent",
         "SYNs sent again.",
     ),
     row(
         "handshake",
         "lb_endpoint_handshakes_total",
-        "received",
         "Handshakes that the endpoint completed.",
     ),
     row(
         "refused",
         "lb_endpoint_refusals_total",
-        "received",
         "SYNs answered with a reset.",
     ),
-    row("segments_sent", "lb_endpoint_segments_total", "sent", SEGMENTS),
-    row(
-        "segments_received",
-        "lb_endpoint_segments_total",
-        "received",
-        SEGMENTS,
-    ),
-    row("bytes_sent", "lb_endpoint_bytes_total", "sent", BYTES),
-    row("bytes_received", "lb_endpoint_bytes_total", "received", BYTES),
-    row(
-        "retransmit_sent",
-        "lb_endpoint_retransmits_total",
-        "sent",
-        RETRANSMITS,
-    ),
+    row("segments_sent", "lb_endpoint_segments_total", SEGMENTS).sent(),
+    row("segments_received", "lb_endpoint_segments_total", SEGMENTS).received(),
+    row("bytes_sent", "lb_endpoint_bytes_total", BYTES).sent(),
+    row("bytes_received", "lb_endpoint_bytes_total", BYTES).received(),
+    row("retransmit_sent", "lb_endpoint_retransmits_total", RETRANSMITS).sent(),
     row(
         "retransmit_received",
         "lb_endpoint_retransmits_total",
-        "received",
         RETRANSMITS,
-    ),
-    row("reset_sent", "lb_endpoint_resets_total", "sent", RESETS),
-    row("reset_received", "lb_endpoint_resets_total", "received", RESETS),
-    row("fin_sent", "lb_endpoint_fins_total", "sent", FINS),
-    row("fin_received", "lb_endpoint_fins_total", "received", FINS),
+    )
+    .received(),
+    row("reset_sent", "lb_endpoint_resets_total", RESETS).sent(),
+    row("reset_received", "lb_endpoint_resets_total", RESETS).received(),
+    row("fin_sent", "lb_endpoint_fins_total", FINS).sent(),
+    row("fin_received", "lb_endpoint_fins_total", FINS).received(),
     row(
         "probe_sent",
         "lb_endpoint_probes_total",
-        "sent",
-        "Keepalive and window probes.",
+        "Keepalive and window probes sent.",
     ),
     row(
         "zero_window",
         "lb_endpoint_zero_windows_total",
-        "received",
         "Times the endpoint closed its window.",
     ),
     row(
         "unreachable",
         "lb_endpoint_unreachables_total",
-        "received",
         "ICMP errors about the endpoint that are believed.",
     ),
-    row("reset_ignored", "lb_endpoint_ignored_total", "reset", IGNORED),
-    row(
-        "segments_ignored",
-        "lb_endpoint_ignored_total",
-        "segment",
-        IGNORED,
-    ),
-    row(
-        "unreachable_ignored",
-        "lb_endpoint_ignored_total",
-        "unreachable",
-        IGNORED,
-    ),
+    row("reset_ignored", "lb_endpoint_ignored_total", IGNORED).kind("reset"),
+    row("segments_ignored", "lb_endpoint_ignored_total", IGNORED).kind("segment"),
+    row("unreachable_ignored", "lb_endpoint_ignored_total", IGNORED).kind("unreachable"),
 ];
 
 /// In the programs' own unit; the series has seconds.
@@ -133,12 +119,14 @@ pub(super) struct Kernel {
 impl Kernel {
     pub(super) fn new(make: &Maker) -> Self {
         let mut counted: Vec<(&'static str, IntCounterVec)> = Vec::new();
-        for Row { family, help, .. } in &ROWS {
+        for Row {
+            family, help, label, ..
+        } in &ROWS
+        {
             if counted.iter().all(|(known, _)| known != family) {
-                counted.push((
-                    family,
-                    make.counters(family, help, &["provider", "endpoint", "direction"]),
-                ));
+                let mut labels = vec!["provider", "endpoint"];
+                labels.extend(label.map(|(name, _)| name));
+                counted.push((family, make.counters(family, help, &labels)));
             }
         }
         Self {
@@ -210,8 +198,9 @@ impl Metrics {
             found.map(|(_, family)| family)
         };
         let rows = ROWS.iter().filter_map(|row| {
-            let labels = &[provider, endpoint, row.direction];
-            Some((row.counter, family(row.family)?.with_label_values(labels)))
+            let mut labels = vec![provider, endpoint];
+            labels.extend(row.label.map(|(_, value)| value));
+            Some((row.counter, family(row.family)?.with_label_values(&labels)))
         });
         let missed = LOST.map(|(counter, reason)| {
             let labels = &[provider, endpoint, reason];
