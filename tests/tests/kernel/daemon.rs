@@ -76,7 +76,9 @@ impl<'a> Stage<'a> {
     async fn warm(&self) {
         // The first packets of a new network may be answered with "unreachable", until its ends have found each other.
         let answers = async |lb: &Lb| who(&lb.chat(false).await) == "gpu";
-        self.lb.eventually("the preferred provider to answer", answers).await;
+        self.lb
+            .eventually("the preferred provider to answer", answers)
+            .await;
         self.lb.idle().await;
     }
 
