@@ -25,12 +25,11 @@
 //! ratio but does not end a run; a clean end does. Otherwise an endpoint that cuts every stream after its first token
 //! would never be ejected.
 
-use std::time::Duration;
-
 use super::draw::Draw;
 use super::time::Instant;
 use super::window::Window;
 
+mod kernel;
 mod params;
 mod probes;
 mod report;
@@ -208,74 +207,6 @@ impl Health {
         if self.concerns(permit) {
             self.consecutive_failures = 0;
         }
-    }
-
-    /// Takes the endpoint out for `span`, on what the kernel saw; `allowed` is [`Ejection::allowed`].
-    ///
-    /// The span is the evidence's own, so there is no jitter and no counting of repeats here. While an ejection of
-    /// whatever cause lasts, nothing changes. Nor does it while a connection is waited for: that somebody still does not
-    /// answer is no reason to look away for longer.
-    #[must_use]
-    pub fn eject(
-        &mut self,
-        now: Instant,
-        cause: KernelCause,
-        span: Duration,
-        allowed: bool,
-    ) -> Option<Transition> {
-        let from = match self.standing(now) {
-            // It is out already, so the bound on how many may be out does not keep it in.
-            Standing::HalfOpen | Standing::Probing => State::HalfOpen,
-            Standing::Healthy if allowed => State::Healthy,
-            Standing::Healthy | Standing::Ejected { .. } | Standing::Unproven => return None,
-        };
-        let out = Out {
-            until: now + span,
-            cause: Cause::Kernel(cause),
-            unproven: true,
-        };
-        let transition = self.go_out(from, out);
-        self.check_invariants();
-        Some(transition)
-    }
-
-    /// A connection was made after an ejection that the kernel caused: requests may try it.
-    #[must_use]
-    pub fn connected(&mut self, now: Instant) -> Option<Transition> {
-        if self.standing(now) != Standing::Unproven {
-            return None;
-        }
-        self.out.as_mut()?.unproven = false;
-        Some(Transition {
-            from: State::Ejected,
-            to: State::HalfOpen,
-            cause: None,
-            until: None,
-        })
-    }
-
-    /// Takes back an ejection for loss that turned out to be somebody else's; what was before it is not restored but for
-    /// an ejection of another cause, which is left half-open.
-    #[must_use]
-    pub fn withdraw(&mut self, now: Instant) -> Option<Transition> {
-        let lost = |out: &&mut Out| out.unproven && out.cause == Cause::Kernel(KernelCause::Loss);
-        let out = self.out.as_mut().filter(lost)?;
-        let to = if self.ejections == 0 {
-            self.out = None;
-            State::Healthy
-        } else {
-            out.until = out.until.min(now);
-            out.unproven = false;
-            State::HalfOpen
-        };
-        self.start_generation();
-        self.check_invariants();
-        Some(Transition {
-            from: State::Ejected,
-            to,
-            cause: None,
-            until: None,
-        })
     }
 
     /// What it looks like at `now`.
