@@ -11,8 +11,7 @@
 
 mod react;
 mod readmit;
-#[cfg(test)]
-mod tests;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,11 +24,12 @@ use lb_ebpf::Counter;
 use tokio::runtime::Runtime;
 
 use self::react::{KINDS, React};
+use self::settings::{destinations, settings};
 use super::StartError;
 use crate::clock::Clock;
-use crate::config::{self, Config, Host};
-use crate::kernel::signal::{self, Endpoint};
-use crate::kernel::{self, Counters, Mode, Observer, Plane, Settings, Started};
+use crate::config::Config;
+use crate::kernel::signal::Endpoint;
+use crate::kernel::{self, Counters, Mode, Observer, Plane, Started};
 use crate::metrics::{Metrics, TrafficMetrics};
 use crate::net::{Fates, SocketHook};
 use crate::proxy::{Drain, Route, Shared};
@@ -254,51 +254,4 @@ fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) ->
         }
     }
     watched
-}
-
-/// Where the endpoints are, as far as that is known: names have no addresses yet, and are covered when they are resolved.
-fn destinations(config: &Config) -> Vec<IpAddr> {
-    let endpoints = config.providers.iter().flat_map(|provider| &provider.endpoints);
-    endpoints
-        .filter_map(|endpoint| match endpoint.url.host() {
-            Host::Address(ip) => Some(*ip),
-            Host::Name(_) => None,
-        })
-        .collect()
-}
-
-fn settings(config: &config::Kernel) -> Settings {
-    let config::Signals {
-        syn_timeout,
-        streak,
-        silent,
-        rst_count,
-        rst_window,
-        ejection,
-    } = config.signals;
-    let signals = signal::Params::new(signal::Settings {
-        syn_timeout,
-        streak_failover: streak.failover,
-        streak_end: streak.end_stream,
-        silent_failover: silent.failover,
-        silent_end: silent.end_stream,
-        rst_count,
-        rst_window,
-        ejection,
-    });
-    Settings {
-        mode: match config.mode {
-            config::KernelMode::Auto => Mode::Auto,
-            config::KernelMode::Off => Mode::Off,
-            config::KernelMode::Required => Mode::Required,
-        },
-        attach: match config.attach {
-            config::Attach::Auto => kernel::Attach::Auto,
-            config::Attach::Cgroup => kernel::Attach::Cgroup,
-            config::Attach::Tc => kernel::Attach::Tc,
-        },
-        interfaces: config.interfaces.clone(),
-        max_flows: config.max_flows,
-        signals: signals.expect("the configuration has the same bounds, as a test shows"),
-    }
 }

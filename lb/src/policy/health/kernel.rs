@@ -1,4 +1,4 @@
-//! What the kernel saw: ejections that are short, and end with a connection instead of a request.
+//! What the kernel saw, and how an endpoint that went by it comes back.
 
 use std::time::Duration;
 
