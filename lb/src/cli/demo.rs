@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{fail, log};
-use crate::config;
+use crate::config::{self, Failure};
 use crate::demo::{self, Started};
 use crate::run::Daemon;
 
@@ -42,7 +42,7 @@ pub(super) fn demo(options: &Options) -> ExitCode {
 
 fn start(text: &str, daemon: &mut Option<Daemon>) -> io::Result<Started> {
     let config = config::parse(text, "demo.yaml", &|_| None)
-        .map_err(io::Error::other)?
+        .map_err(|failure| io::Error::other(told(&failure)))?
         .config;
     log::install(&config.log);
     let started = daemon.insert(Daemon::start(&config).map_err(io::Error::other)?);
@@ -55,6 +55,14 @@ fn start(text: &str, daemon: &mut Option<Daemon>) -> io::Result<Started> {
         data,
         admin: started.admin(),
     })
+}
+
+/// A failure with its reasons: the configuration is lb's own, so nobody else can look them up.
+fn told(failure: &Failure) -> String {
+    match failure {
+        Failure::Invalid(report) => format!("{failure}\n{}", report.render(false)),
+        Failure::Unreadable { .. } => failure.to_string(),
+    }
 }
 
 /// `75`, `75s`, `2m` or `1h`.
