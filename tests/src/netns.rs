@@ -9,13 +9,16 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::process::{self, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::PATIENCE;
 
 /// Which addresses a test talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,21 +90,20 @@ impl Network {
         let [proxy, router, server] = ["p", "r", "s"].map(|end| network.namespace(end));
         for name in [&proxy, &router, &server] {
             ip(&["netns", "add", name])?;
-            // Duplicate address detection would make the first second of IPv6 a fault of its own.
-            ip(&[
-                "netns",
-                "exec",
-                name,
-                "sysctl",
-                "-qw",
+            // Duplicate address detection would make the first second of IPv6 a fault of its own; it is off where both
+            // say so.
+            let detection = [
+                "net.ipv6.conf.all.accept_dad=0",
                 "net.ipv6.conf.default.accept_dad=0",
-            ])?;
+            ];
+            ip(&[&["netns", "exec", name, "sysctl", "-qw"], &detection[..]].concat())?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
         plug(&proxy, &router, &PROXY)?;
         plug(&server, &router, &SERVER)?;
         let forward = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"];
         network.at_router(&[&["sysctl", "-qw"], &forward[..]].concat())?;
+        network.at_proxy(|| [Family::V4, Family::V6].into_iter().try_for_each(settle))?;
         Ok(network)
     }
 
@@ -231,6 +233,20 @@ fn plug(end: &str, router: &str, cable: &Cable) -> io::Result<()> {
         ip(&["-n", end, family.flag(), "route", "add", "default", "via", via])?;
     }
     Ok(())
+}
+
+/// Waits until a packet and its answer have found their way: a new link comes up, and neighbours find each other, in
+/// their own time, which must not be taken for a fault.
+fn settle(family: Family) -> io::Result<()> {
+    let nobody = SocketAddr::new(family.server(), 1);
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match TcpStream::connect_timeout(&nobody, Duration::from_millis(100)) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
+            Err(error) if Instant::now() > patience => return Err(error),
+            _ => {}
+        }
+    }
 }
 
 /// Moves this thread into a namespace. Not `ip netns exec`, which mounts another `/sys` and so hides the cgroups.

@@ -135,6 +135,29 @@ async fn a_port_in_use_ends_the_start_with_nothing_half_started() {
     }
 }
 
+// [ADMIN-7]
+#[tokio::test]
+async fn a_port_that_takes_a_privilege_is_refused_by_name() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root can take a privilege away from a child");
+    }
+    let (_provider, text) = valid().await;
+    let folder = Folder::new();
+    let file = folder.write("lb.yaml", &text.replacen("127.0.0.1:0", "127.0.0.1:81", 1));
+    let binary = command([]).as_std().get_program().to_owned();
+    let mut unprivileged = tokio::process::Command::new("setpriv");
+    unprivileged
+        .args(["--bounding-set", "-net_bind_service"])
+        .arg(binary);
+    let output = unprivileged.args(["run", "-c"]).arg(&file).output().await;
+    let output = output.expect("util-linux is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(77), "{said}");
+    for words in ["127.0.0.1:81", "CAP_NET_BIND_SERVICE", "lb.yaml:", "E403"] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+}
+
 // field fault X10
 // [ADMIN-8]
 #[tokio::test]

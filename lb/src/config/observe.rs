@@ -10,8 +10,6 @@ pub struct Log {
     pub level: LogLevel,
     /// The form of a line.
     pub format: LogFormat,
-    /// One line for each request.
-    pub access: bool,
 }
 
 /// How severe an event is.

@@ -19,8 +19,6 @@ pub struct Server {
     pub drain_timeout: Duration,
     /// A request body up to this size can be sent again. Bytes.
     pub replay_bytes: u64,
-    /// All buffered bodies together; `None` is a quarter of memory. Bytes.
-    pub buffer_bytes: Option<u64>,
     /// A request with this header opts out of first-token deadlines and of the share.
     pub exempt_header: HeaderName,
     /// Peers whose `X-Forwarded-For` and `x-request-id` are believed.

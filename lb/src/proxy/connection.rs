@@ -259,3 +259,6 @@ impl Served<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,6 +126,7 @@ async fn forward(
     let sent = Sent {
         streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
         exempt: parts.headers.contains_key(&worker.shared.server.exempt_header),
+        replayable: is_replayable(worker, bytes.as_ref()),
         repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
@@ -148,6 +149,11 @@ async fn forward(
         headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
     }
     Ok(answer.response)
+}
+
+/// Whether a body may be sent a second time, by `server.replay_bytes`.
+fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
+    body.is_none_or(|body| body.len() as u64 <= worker.shared.server.replay_bytes)
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.

@@ -81,7 +81,11 @@ impl Attempt {
     /// Since its start, when a first token is too late to wait for: only where another attempt is possible.
     pub fn first_token_deadline(&self) -> Option<Instant> {
         // Without leave to repeat the request, cutting it off would only cost it.
-        let armed = self.sent.streaming && self.sent.repeatable && !self.sent.exempt && !self.last;
+        let armed = self.sent.streaming
+            && self.sent.replayable
+            && self.sent.repeatable
+            && !self.sent.exempt
+            && !self.last;
         self.link()
             .timers
             .first_token
@@ -110,7 +114,7 @@ impl Attempt {
                 on_status: &hold.chain.on_status,
                 realtime_on_status: (!self.sent.exempt).then_some(&hold.chain.realtime_on_status),
                 last: self.last,
-                replayable: true,
+                replayable: self.sent.replayable,
                 repeatable: self.sent.repeatable,
                 steered: hold.steering(),
                 another_endpoint_in: provider.another_is_in(&hold.claim.endpoint, now),

@@ -14,11 +14,17 @@ use crate::policy::time::Instant;
 
 /// What of a request the policy wants to know.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts of one request, named where they are given"
+)]
 pub struct Sent {
     /// Whether the body says `stream: true`.
     pub streaming: bool,
     /// Whether the exempt header is there.
     pub exempt: bool,
+    /// Whether the whole of it is at hand, to be sent again.
+    pub replayable: bool,
     /// Whether it may be sent again when no byte of an answer came.
     pub repeatable: bool,
 }

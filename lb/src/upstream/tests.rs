@@ -24,6 +24,7 @@ models:
 const STREAM: Sent = Sent {
     streaming: true,
     exempt: false,
+    replayable: true,
     repeatable: true,
 };
 
@@ -198,6 +199,13 @@ fn a_deadline_is_armed_only_where_another_attempt_could_follow_and_the_request_a
     assert_eq!(
         armed(Sent {
             streaming: false,
+            ..STREAM
+        }),
+        (None, None)
+    );
+    assert_eq!(
+        armed(Sent {
+            replayable: false,
             ..STREAM
         }),
         (None, None)

@@ -2,6 +2,7 @@
 //! at the cgroup, over IPv4 and IPv6.
 
 use std::cell::Cell;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use lb::kernel::signal::{Cause, Phase, Remedy, Verdict};
 use lb::kernel::{Attach, Rungs};
 use lb_ebpf::Counter;
 use lb_tests::netns::{Family, Network};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::bench::{self, Bench, STREAM, Seen, WAIT, is_loss};
@@ -51,6 +53,12 @@ fn leaves(cookie: u64, cause: Cause) -> impl Fn(&Seen) -> bool {
     }
 }
 
+/// Otherwise there is nothing to be seen.
+fn refused(connected: io::Result<TcpStream>) {
+    let error = connected.expect_err("nothing listens there");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
+}
+
 fn family(server: SocketAddr) -> Family {
     if server.is_ipv4() { Family::V4 } else { Family::V6 }
 }
@@ -63,7 +71,7 @@ fn a_refused_connection_ejects_within_50_ms() {
         let closed = SocketAddr::new(server.ip(), 1);
         let (socket, cookie) = bench.socket(closed);
         let fault = Instant::now();
-        socket.connect(closed).await.expect_err("nothing listens there");
+        refused(socket.connect(closed).await);
         bench
             .expect(fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
             .await
@@ -250,7 +258,7 @@ fn a_refusal_over_loopback_is_seen_at_the_cgroup() {
         let closed = SocketAddr::new(here, 1);
         let (socket, cookie) = bench.socket(closed);
         let fault = Instant::now();
-        socket.connect(closed).await.expect_err("nothing listens there");
+        refused(socket.connect(closed).await);
         bench
             .expect(fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
             .await;

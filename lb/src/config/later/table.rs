@@ -20,6 +20,11 @@ pub(super) const LATER: &[Later] = &[
     later("auth.keys.*.models", "null", "a key's list of models"),
     later("server.watch", "true", "reloading when the file changes"),
     later(
+        "server.buffer_bytes",
+        "null",
+        "a limit on all buffered bodies together",
+    ),
+    later(
         "routes",
         "[{ match: { path_prefix: /v1/ }, to: models }]",
         "routing by anything but the model",
@@ -108,6 +113,7 @@ pub(super) const LATER: &[Later] = &[
         "{ otlp_endpoint: null, sample_ratio: 0.01 }",
         "sending spans",
     ),
+    later("log.access", "true", "the access log"),
 ];
 
 /// A key of which only some words work yet.

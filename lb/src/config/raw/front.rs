@@ -15,7 +15,7 @@ use crate::config::{
 pub(in crate::config) struct Listener {
     /// Shown in logs: [a-z0-9._-], at most 64.
     pub(in crate::config) name: Spanned<String>,
-    /// Address and port, such as 0.0.0.0:8443 or [::]:8443; fd:NAME for a socket of systemd's.
+    /// Address and port, such as `0.0.0.0:8443` or `[::]:8443`; `fd:NAME` for a socket of systemd's.
     pub(in crate::config) address: Spanned<String>,
     /// Leave out for plain HTTP.
     pub(in crate::config) tls: Option<ListenerTls>,

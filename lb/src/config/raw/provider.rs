@@ -60,7 +60,7 @@ pub(in crate::config) struct Provider {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Endpoint {
-    /// In metrics and logs; default <provider>-<index>.
+    /// In metrics and logs; default `<provider>-<index>`.
     pub(in crate::config) name: Maybe<String>,
     /// http:// or https://, a host, and what stands in place of the request's /v1.
     pub(in crate::config) url: Spanned<String>,

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use http::HeaderName;
 
-use super::context::{Context, DAY_MS, NULL, Whole};
+use super::context::{Context, DAY_MS, Whole};
 use crate::config::{
     Cidr, Log, LogFormat, LogLevel, Metrics, Model, Preset, Reveal, Server, diagnostic::Diagnostic,
     path::Path, raw, span::Spanned,
@@ -35,7 +35,6 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
             &raw.replay_bytes,
             Whole::new(64 << 20, 0..=1 << 40),
         ),
-        buffer_bytes: buffer_bytes(cx, &at, raw),
         exempt_header: exempt_header(cx, &at, raw),
         trusted_proxies: {
             cx.setting(
@@ -49,12 +48,6 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
         },
         reveal: cx.word(&at, "reveal", &raw.reveal, ("none", Reveal::None)),
     }
-}
-
-fn buffer_bytes(cx: &mut Context<'_>, at: &Path, raw: &raw::Server) -> Option<u64> {
-    cx.bounds(&raw.buffer_bytes, "E256", 1 << 16..=1 << 50);
-    cx.setting(at, "buffer_bytes", &raw.buffer_bytes, Some(NULL.to_owned()));
-    raw.buffer_bytes.as_ref().map(|written| written.value)
 }
 
 fn exempt_header(cx: &mut Context<'_>, at: &Path, raw: &raw::Server) -> HeaderName {
@@ -104,7 +97,6 @@ pub(super) fn log(cx: &mut Context<'_>, raw: Option<&raw::Log>) -> Log {
             raw::LogFormat::Text => LogFormat::Text,
             raw::LogFormat::Json => LogFormat::Json,
         },
-        access: cx.flag(&at, "access", &raw.access, true),
     }
 }
 
