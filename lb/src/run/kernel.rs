@@ -24,6 +24,7 @@ use lb_ebpf::Counter;
 use tokio::runtime::Runtime;
 
 use self::react::{KINDS, React};
+use self::readmit::inquire;
 use self::settings::{destinations, settings};
 use super::StartError;
 use crate::clock::Clock;
@@ -181,6 +182,15 @@ impl Kernel {
         Some(Counter::NAMES.into_iter().zip(stats.counters))
     }
 
+    /// Ids of the endpoints for which what is seen has consequences.
+    fn acting(&self) -> Vec<usize> {
+        let acts = |watched: &Option<Watched>| watched.as_ref().is_some_and(|watched| watched.acts);
+        let all = self.watched.iter().enumerate();
+        all.filter(|(_, watched)| acts(watched))
+            .map(|(id, _)| id)
+            .collect()
+    }
+
     fn endpoint_in(&self, slot: u16) -> Option<(usize, &Watched)> {
         let all = self.watched.iter().enumerate();
         all.filter_map(|(id, watched)| Some((id, watched.as_ref()?)))
@@ -207,7 +217,8 @@ impl Thread {
 async fn observe(observer: Observer, kernel: Arc<Kernel>, shared: Arc<Shared>) {
     let mut over = shared.drain.subscribe();
     let (known, swept) = (Arc::clone(&kernel.fates), Arc::clone(&kernel.fates));
-    let react = React::new(kernel, shared);
+    let (asked, hook) = (kernel.acting(), kernel.hook());
+    let react = React::new(kernel, Arc::clone(&shared));
     let observing = observer.run(
         move |cookie| known.phase(cookie),
         move |sighting, reaction| react.to(sighting, reaction),
@@ -215,6 +226,7 @@ async fn observe(observer: Observer, kernel: Arc<Kernel>, shared: Arc<Shared>) {
     let error: io::Error = tokio::select! {
         error = observing => error,
         () = sweep(&swept) => return,
+        () = inquire(&shared, &asked, hook.as_ref()) => return,
         // Its sender is in `shared`, so it cannot close.
         _ = over.wait_for(|drain| *drain == Drain::Now) => return,
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::endpoint::{Endpoint, announce};
 use super::provider::Provider;
 use super::table::Table;
-use crate::policy::health::{KernelCause, Standing};
+use crate::policy::health::{Cause, KernelCause, Standing};
 use crate::policy::time::Instant;
 
 impl Table {
@@ -37,6 +37,16 @@ impl Table {
     pub fn is_unproven(&self, id: usize, now: Instant) -> bool {
         let standing = self.endpoint(id).map(|(_, endpoint)| endpoint.standing(now));
         standing == Some(Standing::Unproven)
+    }
+
+    /// Until when the endpoint is out for its failures, if it is.
+    pub fn failed_until(&self, id: usize, now: Instant) -> Option<Instant> {
+        let (_, endpoint) = self.endpoint(id)?;
+        match (endpoint.standing(now), endpoint.cause(now)?) {
+            (_, Cause::Kernel(_)) => None,
+            (Standing::Ejected { until }, _) => Some(until),
+            _ => None,
+        }
     }
 
     /// That connection was made.

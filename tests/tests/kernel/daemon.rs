@@ -2,21 +2,17 @@
 //! with the kernel's evidence and beside it without.
 
 use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt as _;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use lb_tests::client::{Answer, End};
-use lb_tests::daemon::{Folder, Lb, command};
+use lb_tests::daemon::Lb;
 use lb_tests::netns::{Family, Network};
 use lb_tests::provider::{Provider, Script};
 use lb_tests::setup::Setup;
-use rustix::process::Signal;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Child;
 use tokio::time::Instant;
 
-use crate::{bench, loading, support};
+use crate::{bench, support};
 
 /// The daemon's timers that stand in for the kernel where it is off, and that a plain proxy would have.
 const TIMERS: Duration = Duration::from_secs(5);
@@ -39,16 +35,16 @@ fn far(network: &Network, address: SocketAddr, script: Script) -> Provider {
 }
 
 /// One daemon: `gpu` is preferred and far away, `alt` is near.
-struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     network: &'a Network,
     family: Family,
     gpu: Provider,
     _alt: Provider,
-    lb: Lb,
+    pub(crate) lb: Lb,
 }
 
 impl<'a> Stage<'a> {
-    async fn set(network: &'a Network, family: Family, mode: &str, member: &str) -> Self {
+    pub(crate) async fn set(network: &'a Network, family: Family, mode: &str, member: &str) -> Self {
         let gpu = far(
             network,
             SocketAddr::new(family.server(), 0),
@@ -75,7 +71,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The preferred provider answers, and its connection is idle afterwards.
-    async fn warm(&self) {
+    pub(crate) async fn warm(&self) {
         // The first packets of a new network may be answered with "unreachable", until its ends have found each other.
         let answers = async |lb: &Lb| who(&lb.chat(false).await) == "gpu";
         self.lb
@@ -270,122 +266,55 @@ fn an_endpoint_that_dies_while_it_is_only_listened_to_is_left() {
     }
 }
 
-// [HEALTH-15] [KERNEL-25]
+/// Kills the preferred provider under that many streams and brings it back after a second.
+async fn restart(network: &Network, streams: usize) {
+    let stage = Stage::set(network, Family::V4, "required", "enabled: true").await;
+    stage.warm().await;
+    let mut open = Vec::new();
+    for _ in 0..streams {
+        stage.gpu.next(Script::stream().token("begun").stall());
+        let mut stream = stage.lb.begin().await;
+        stream.head().await;
+        stream.until("begun").await;
+        open.push(stream);
+    }
+    stage.gpu.stop();
+    let stopped = Instant::now();
+    let down = Duration::from_secs(1);
+    let back = tokio::spawn(tokio::time::sleep_until(stopped + down));
+    let mut gpu = None;
+    let mut by_alternate = 0;
+    let returned = loop {
+        if back.is_finished() && gpu.is_none() {
+            gpu = Some(far(network, stage.gpu.address(), Script::completion("gpu")));
+        }
+        match who(&stage.lb.chat(false).await).as_str() {
+            "gpu" if gpu.is_some() => break stopped.elapsed(),
+            "alt" => by_alternate += 1,
+            other => panic!("nobody is named {other}"),
+        }
+    };
+    support::measured(&format!(
+        "restart of {down:?} under {streams} streams: used again after {:.1} ms, {by_alternate} requests answered by the \
+         alternate",
+        returned.as_secs_f64() * 1e3
+    ));
+    assert!(
+        returned < Duration::from_secs(2),
+        "{returned:?}: {}",
+        stage.lb.log()
+    );
+    assert!(stage.lb.sum("lb_ejections_total", &["kernel_"]).await >= 1);
+    assert_eq!(stage.lb.endpoint("gpu", 0).await["state"], "healthy");
+}
+
+// [HEALTH-15] [HEALTH-17] [KERNEL-25]
 #[test]
 fn a_restart_of_a_second_costs_about_a_second() {
     let Some(granted) = support::network() else { return };
     let network = &granted.thing;
-    bench::run(network, async || {
-        let stage = Stage::set(network, Family::V4, "required", "enabled: true").await;
-        stage.warm().await;
-        stage.gpu.stop();
-        let stopped = Instant::now();
-        let down = Duration::from_secs(1);
-        let back = tokio::spawn(tokio::time::sleep_until(stopped + down));
-        let mut gpu = None;
-        let mut by_alternate = 0;
-        let returned = loop {
-            if back.is_finished() && gpu.is_none() {
-                gpu = Some(far(network, stage.gpu.address(), Script::completion("gpu")));
-            }
-            match who(&stage.lb.chat(false).await).as_str() {
-                "gpu" if gpu.is_some() => break stopped.elapsed(),
-                "alt" => by_alternate += 1,
-                other => panic!("nobody is named {other}"),
-            }
-        };
-        support::measured(&format!(
-            "restart of {down:?}: used again after {:.1} ms, {by_alternate} requests answered by the alternate",
-            returned.as_secs_f64() * 1e3
-        ));
-        assert!(
-            returned < Duration::from_secs(2),
-            "{returned:?}: {}",
-            stage.lb.log()
-        );
-        assert!(stage.lb.sum("lb_ejections_total", &["kernel_"]).await >= 1);
-        assert_eq!(stage.lb.endpoint("gpu", 0).await["state"], "healthy");
-    });
-}
-
-// [KERNEL-26]
-#[test]
-fn what_the_kernel_counted_is_shown() {
-    let Some(granted) = support::network() else { return };
-    let network = &granted.thing;
-    bench::run(network, async || {
-        let stage = Stage::set(network, Family::V4, "required", "enabled: true").await;
-        stage.warm().await;
-        let lb = &stage.lb;
-        assert!(lb.log().contains("\"kernel\":\"tc+cgroup\""), "{}", lb.log());
-        let state = lb.state().await;
-        assert_eq!(state["kernel"]["mode"], "tc+cgroup");
-        let counted = &lb.endpoint("gpu", 0).await["kernel"];
-        assert_eq!((&counted["syn"], &counted["handshake"]), (&1.into(), &1.into()));
-        let bytes = |direction| {
-            let series = format!(
-                "lb_endpoint_bytes_total{{direction=\"{direction}\",endpoint=\"gpu-0\",provider=\"gpu\"}}"
-            );
-            async move { lb.metric(&series).await }
-        };
-        assert!(bytes("sent").await > 100.0 && bytes("received").await > 100.0);
-        assert_eq!(lb.sum("lb_kernel_mode", &["mode=\"tc+cgroup\""]).await, 1);
-    });
-}
-
-// [KERNEL-18]
-#[test]
-fn a_killed_daemon_leaves_no_program_behind() {
-    let Some(granted) = support::network() else { return };
-    let network = &granted.thing;
-    let before = loading::held();
-    bench::run(network, async || {
-        let mut stage = Stage::set(network, Family::V4, "required", "enabled: true").await;
-        assert!(loading::held() > before);
-        stage.lb.signal(Signal::KILL);
-        assert_eq!(stage.lb.exit().await.signal(), Some(9));
-        loading::wait_for(before);
-        drop(Stage::set(network, Family::V4, "required", "enabled: true").await);
-    });
-    loading::wait_for(before);
-}
-
-/// `lb run` by nobody with this mode. `None`: the build lies out of nobody's reach, and there is nothing to see.
-fn unprivileged(folder: &Folder, provider: &Provider, mode: &str) -> Option<Child> {
-    let setup = Setup::single(provider).section(&format!("kernel: {{ mode: {mode} }}"));
-    let file = folder.write(&format!("{mode}.yaml"), &setup.text());
-    let mut child = command(["run", "-c"]);
-    child.arg(&file).uid(NOBODY).gid(NOBODY).spawn().ok()
-}
-
-const NOBODY: u32 = 65_534;
-
-// [KERNEL-17]
-#[test]
-fn without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_it() {
-    let Some(granted) = support::network() else { return };
-    bench::run(&granted.thing, async || {
-        let provider = Provider::start(Script::completion("ok")).await;
-        let folder = Folder::new();
-        let Some(mut auto) = unprivileged(&folder, &provider, "auto") else {
-            return;
-        };
-        let mut lines = BufReader::new(auto.stderr.take().expect("piped")).lines();
-        let started = loop {
-            let line = lines.next_line().await.expect("readable");
-            let line = line.expect("a line that says that lb has started");
-            if line.contains("\"started\"") {
-                break line;
-            }
-        };
-        assert!(
-            started.contains("\"kernel\":\"off: ") && started.contains("CAP_BPF"),
-            "{started}"
-        );
-        let required = unprivileged(&folder, &provider, "required").expect("as before");
-        let output = required.wait_with_output().await.expect("our own child");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(77), "{said}");
-        assert!(said.contains("CAP_BPF"), "{said}");
-    });
+    // Five broken streams eject by themselves, and for thirty seconds.
+    for streams in [0, 6] {
+        bench::run(network, async || restart(network, streams).await);
+    }
 }

@@ -13,5 +13,6 @@ mod faults;
 mod frames;
 mod loading;
 mod loss;
+mod process;
 mod programs;
 mod support;

@@ -8,9 +8,10 @@ use crate::policy::time::Instant;
 impl Health {
     /// Takes the endpoint out for `span`, on what the kernel saw; `allowed` is [`Ejection::allowed`].
     ///
-    /// The span is the evidence's own, so there is no jitter and no counting of repeats here. While an ejection of
-    /// whatever cause lasts, nothing changes. Nor does it while a connection is waited for: that somebody still does not
-    /// answer is no reason to look away for longer.
+    /// The span is the evidence's own, so there is no jitter and no counting of repeats here. While such an ejection
+    /// lasts, or a connection is waited for, nothing changes: that somebody still does not answer is no reason to look
+    /// away for longer. An ejection for failures becomes one of this kind when it is seen that nobody is there at all: that
+    /// explains the failures, and its end can be found out.
     #[must_use]
     pub fn eject(
         &mut self,
@@ -23,16 +24,32 @@ impl Health {
             // It is out already, so the bound on how many may be out does not keep it in.
             Standing::HalfOpen | Standing::Probing => State::HalfOpen,
             Standing::Healthy if allowed => State::Healthy,
+            Standing::Ejected { .. } if cause != KernelCause::Reset && self.is_out_for_failures() => {
+                State::Ejected
+            }
             Standing::Healthy | Standing::Ejected { .. } | Standing::Unproven => return None,
         };
+        let soon = now + span;
         let out = Out {
-            until: now + span,
+            until: if from == State::Ejected {
+                self.until_at_most(soon)
+            } else {
+                soon
+            },
             cause: Cause::Kernel(cause),
             unproven: true,
         };
         let transition = self.go_out(from, out);
         self.check_invariants();
         Some(transition)
+    }
+
+    fn until_at_most(&self, limit: Instant) -> Instant {
+        self.out.map_or(limit, |out| out.until.min(limit))
+    }
+
+    fn is_out_for_failures(&self) -> bool {
+        self.out.is_some_and(|out| !matches!(out.cause, Cause::Kernel(_)))
     }
 
     /// A connection was made after an ejection that the kernel caused: requests may try it.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::MissedTickBehavior;
+
 use crate::net::{self, SocketHook};
+use crate::policy::time::Instant;
 use crate::proxy::Shared;
 
 /// Longest time for a connection. Where the kernel sees that it will come to nothing it ends long before.
@@ -27,5 +30,33 @@ pub(super) async fn readmit(shared: Arc<Shared>, id: usize, span: Duration, hook
             Err(error) => tracing::debug!(endpoint = id, %error, "not back yet"),
         }
         tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// How often is looked for endpoints that were ejected for their failures.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Makes one connection to each endpoint that is ejected for its failures, at the beginning of that; does not end.
+///
+/// A process that dies under its streams is ejected for them, for long. Nobody would go there then, and so nobody would
+/// see that it is gone, nor that it is back: this connection has the kernel see it.
+pub(super) async fn inquire(shared: &Shared, endpoints: &[usize], hook: Option<&SocketHook>) {
+    let mut asked: Vec<Option<Instant>> = vec![None; endpoints.len()];
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let live = shared.live.load_full();
+        for (asked, &id) in asked.iter_mut().zip(endpoints) {
+            let until = live.table.failed_until(id, shared.clock.now());
+            if until.is_none() || std::mem::replace(asked, until) == until {
+                continue;
+            }
+            let (live, hook) = (Arc::clone(&live), hook.cloned());
+            tokio::spawn(async move {
+                // What comes of it is for the kernel to see; a connection says nothing against the failures.
+                drop(net::reach(&live.routes[id].destination, hook.as_ref(), LIMIT).await);
+            });
+        }
     }
 }

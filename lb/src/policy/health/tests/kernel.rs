@@ -88,6 +88,32 @@ fn neither_the_kernels_ejections_lengthen_passive_ones_nor_those_the_kernels() {
     assert_eq!((seen.from, seen.until), (State::HalfOpen, Some(rig.now + SPAN)));
 }
 
+// [HEALTH-17]
+#[test]
+fn an_ejection_for_failures_ends_by_a_connection_where_nobody_is_there() {
+    let mut rig = Rig::new();
+    rig.eject();
+    assert_eq!(rig.on_kernel(KernelCause::Reset), None, "somebody is there");
+    let seen = rig.on_kernel(KernelCause::Refused).expect("nobody is there");
+    assert_eq!((seen.from, seen.to), (State::Ejected, State::Ejected));
+    assert_eq!(seen.until, Some(rig.now + SPAN));
+    rig.pass(SPAN);
+    assert_eq!(rig.standing(), Standing::Unproven);
+    assert_eq!(rig.on_kernel(KernelCause::Refused), None);
+    assert!(rig.health.connected(rig.now).is_some());
+    assert!(rig.request(Verdict::Success).is_some());
+}
+
+// [HEALTH-17]
+#[test]
+fn it_never_makes_an_ejection_for_failures_longer() {
+    let mut rig = Rig::new();
+    let until = rig.eject().until.expect("an ejection ends");
+    rig.pass(EJECTION.saturating_sub(SPAN / 2));
+    let seen = rig.on_kernel(KernelCause::Loss).expect("it is still out");
+    assert_eq!(seen.until, Some(until));
+}
+
 // [HEALTH-11] [HEALTH-14]
 #[test]
 fn a_provider_that_can_spare_no_endpoint_keeps_it_whatever_the_kernel_saw() {
