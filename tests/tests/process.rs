@@ -5,7 +5,7 @@
 use std::process::Output;
 
 use lb_tests::client::{End, Exchange, ask, chat, get};
-use lb_tests::daemon::{Folder, Lb, command};
+use lb_tests::daemon::{Folder, Lb, command, skip};
 use lb_tests::provider::{Provider, Script, Signal};
 use lb_tests::setup::Setup;
 use rustix::process::Signal as Unix;
@@ -139,7 +139,7 @@ async fn a_port_in_use_ends_the_start_with_nothing_half_started() {
 #[tokio::test]
 async fn a_port_that_takes_a_privilege_is_refused_by_name() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: only root can take a privilege away from a child");
+        return skip("only root can take a privilege away from a child");
     }
     let (_provider, text) = valid().await;
     let folder = Folder::new();
