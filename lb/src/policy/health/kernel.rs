@@ -6,7 +6,7 @@ use super::{Cause, Health, KernelCause, Out, Standing, State, Transition};
 use crate::policy::time::Instant;
 
 impl Health {
-    /// Takes the endpoint out for `span`, on what the kernel saw; `allowed` is [`Ejection::allowed`].
+    /// Takes the endpoint out for `span`, on what the kernel saw; `allowed` is [`Ejection::allowed`](super::Ejection::allowed).
     ///
     /// The span is the evidence's own, so there is no jitter and no counting of repeats here. While such an ejection
     /// lasts, or a connection is waited for, nothing changes: that somebody still does not answer is no reason to look
