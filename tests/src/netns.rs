@@ -92,17 +92,14 @@ impl Network {
             ip(&["netns", "add", name])?;
             // Duplicate address detection would make the first second of IPv6 a fault of its own; it is off where both
             // say so.
-            let detection = [
-                "net.ipv6.conf.all.accept_dad=0",
-                "net.ipv6.conf.default.accept_dad=0",
-            ];
-            ip(&[&["netns", "exec", name, "sysctl", "-qw"], &detection[..]].concat())?;
+            let detection = ["ipv6/conf/all/accept_dad", "ipv6/conf/default/accept_dad"];
+            within(name, || detection.into_iter().try_for_each(|key| tune(key, "0")))?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
         plug(&proxy, &router, &PROXY)?;
         plug(&server, &router, &SERVER)?;
-        let forward = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"];
-        network.at_router(&[&["sysctl", "-qw"], &forward[..]].concat())?;
+        let forward = ["ipv4/ip_forward", "ipv6/conf/all/forwarding"];
+        within(&router, || forward.into_iter().try_for_each(|key| tune(key, "1")))?;
         network.at_proxy(|| [Family::V4, Family::V6].into_iter().try_for_each(settle))?;
         Ok(network)
     }
@@ -194,8 +191,7 @@ impl Network {
     }
 
     fn at_router(&self, command: &[&str]) -> io::Result<()> {
-        let router = self.namespace("r");
-        ip(&[&["netns", "exec", &router], command].concat())
+        within(&self.namespace("r"), || run(command))
     }
 
     fn namespace(&self, end: &str) -> String {
@@ -249,7 +245,18 @@ fn settle(family: Family) -> io::Result<()> {
     }
 }
 
-/// Moves this thread into a namespace. Not `ip netns exec`, which mounts another `/sys` and so hides the cgroups.
+/// What `body` gives on a thread inside of a namespace, whose children are there as well.
+fn within(name: &str, body: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| enter(name).and_then(|()| body()));
+        inside
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Moves this thread into a namespace. Not `ip netns exec`, which mounts another `/sys` and so hides the cgroups, and
+/// which cannot mount at all where the root is no mount point, as in a chroot.
 fn enter(name: &str) -> io::Result<()> {
     let namespace = File::open(format!("/run/netns/{name}"))?;
     Ok(move_into_link_name_space(
@@ -258,15 +265,24 @@ fn enter(name: &str) -> io::Result<()> {
     )?)
 }
 
+/// Sets a setting of the namespace that this thread is in.
+fn tune(key: &str, value: &str) -> io::Result<()> {
+    std::fs::write(format!("/proc/sys/net/{key}"), value)
+}
+
 fn ip(arguments: &[&str]) -> io::Result<()> {
-    let Output { status, stderr, .. } = Command::new("ip").args(arguments).output()?;
+    run(&[&["ip"], arguments].concat())
+}
+
+fn run(command: &[&str]) -> io::Result<()> {
+    let Output { status, stderr, .. } = Command::new(command[0]).args(&command[1..]).output()?;
     if status.success() {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&stderr);
     Err(io::Error::other(format!(
-        "ip {}: {}",
-        arguments.join(" "),
+        "{}: {}",
+        command.join(" "),
         stderr.trim()
     )))
 }
