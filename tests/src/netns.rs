@@ -94,7 +94,7 @@ impl Network {
             // say so.
             let detection = ["ipv6/conf/all/accept_dad", "ipv6/conf/default/accept_dad"];
             within(name, || detection.into_iter().try_for_each(|key| tune(key, "0")))?;
-            ip(&["-n", name, "link", "set", "lo", "up"])?;
+            ip_within(name, &["link", "set", "lo", "up"])?;
         }
         plug(&proxy, &router, &PROXY)?;
         plug(&server, &router, &SERVER)?;
@@ -133,7 +133,7 @@ impl Network {
     /// Takes the proxy's interface away and makes it anew.
     pub fn replug(&self) -> io::Result<()> {
         let [proxy, router] = ["p", "r"].map(|end| self.namespace(end));
-        ip(&["-n", &proxy, "link", "del", PROXY.device])?;
+        ip_within(&proxy, &["link", "del", PROXY.device])?;
         plug(&proxy, &router, &PROXY)
     }
 
@@ -155,15 +155,7 @@ impl Network {
     /// The router answers packets to the server with an ICMP error.
     pub fn unreachable(&self, family: Family) -> io::Result<()> {
         let (router, server) = (self.namespace("r"), family.server().to_string());
-        ip(&[
-            "-n",
-            &router,
-            family.flag(),
-            "route",
-            "add",
-            "unreachable",
-            &server,
-        ])
+        ip_within(&router, &[family.flag(), "route", "add", "unreachable", &server])
     }
 
     /// Ends all faults.
@@ -171,15 +163,10 @@ impl Network {
         drop(self.at_router(&["nft", "flush", "ruleset"]));
         for family in [Family::V4, Family::V6] {
             let (router, server) = (self.namespace("r"), family.server().to_string());
-            drop(ip(&[
-                "-n",
+            drop(ip_within(
                 &router,
-                family.flag(),
-                "route",
-                "del",
-                "unreachable",
-                &server,
-            ]));
+                &[family.flag(), "route", "del", "unreachable", &server],
+            ));
         }
     }
 
@@ -221,12 +208,12 @@ fn plug(end: &str, router: &str, cable: &Cable) -> io::Result<()> {
         (router, router_device, cable.router_addresses),
     ] {
         for address in addresses {
-            ip(&["-n", name, "addr", "add", address, "dev", device])?;
+            ip_within(name, &["addr", "add", address, "dev", device])?;
         }
-        ip(&["-n", name, "link", "set", device, "up"])?;
+        ip_within(name, &["link", "set", device, "up"])?;
     }
     for (family, via) in [Family::V4, Family::V6].into_iter().zip(cable.via) {
-        ip(&["-n", end, family.flag(), "route", "add", "default", "via", via])?;
+        ip_within(end, &[family.flag(), "route", "add", "default", "via", via])?;
     }
     Ok(())
 }
@@ -272,6 +259,11 @@ fn tune(key: &str, value: &str) -> io::Result<()> {
 
 fn ip(arguments: &[&str]) -> io::Result<()> {
     run(&[&["ip"], arguments].concat())
+}
+
+/// Not by `ip -n`, for the reason given at [`enter`].
+fn ip_within(name: &str, arguments: &[&str]) -> io::Result<()> {
+    within(name, || ip(arguments))
 }
 
 fn run(command: &[&str]) -> io::Result<()> {
