@@ -12,9 +12,8 @@ use lb::kernel::{Attach, Rungs};
 use lb_ebpf::Counter;
 use lb_tests::netns::{Family, Network};
 use rustix::process::Signal;
-use tokio::time::Instant;
 
-use crate::bench::{self, Bench};
+use crate::bench::{self, Bench, Fault};
 use crate::harness::Tests;
 use crate::stage::{Stage, who};
 
@@ -88,10 +87,10 @@ fn without_tcx_the_programs_on_clsact_count_and_signal(network: &Network) {
         assert_eq!(counted.map(|counter| stats.get(counter)), [1, 1, 5_005]);
         network.unreachable(Family::V4).expect("the route is taken");
         bench.set(line.cookie, Phase::Waiting);
-        let fault = Instant::now();
+        let fault = Fault::now();
         line.send(bench::ECHO, 100).await.expect("the socket has room");
         bench
-            .expect(fault, Duration::from_secs(5), bench::Seen::ejects)
+            .expect(&fault, Duration::from_secs(5), bench::Seen::ejects)
             .await;
     });
 }

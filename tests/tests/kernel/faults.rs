@@ -13,7 +13,7 @@ use lb_tests::netns::{Family, Network};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::bench::{self, Bench, STREAM, Seen, WAIT, is_loss};
+use crate::bench::{self, Bench, Fault, STREAM, Seen, WAIT, is_loss};
 use crate::harness::{self, Tests};
 
 pub(crate) fn tests(tests: &mut Tests) {
@@ -83,10 +83,10 @@ fn a_refused_connection_ejects_within_50_ms(network: &Network) {
         // A port that nothing listens on: the server's, but one that was never bound.
         let closed = SocketAddr::new(server.ip(), 1);
         let (socket, cookie) = bench.socket(closed);
-        let fault = Instant::now();
+        let fault = Fault::now();
         refused(socket.connect(closed).await);
         bench
-            .expect(fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
+            .expect(&fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
             .await
     });
 }
@@ -96,11 +96,11 @@ fn an_unanswered_syn_ejects_within_600_ms(network: &Network) {
     everywhere(network, "SYN blackhole", async |network, mut bench, server, _| {
         let _known = bench.connect(server).await.expect("the server listens");
         network.blackhole().expect("nft takes the rule");
-        let fault = Instant::now();
+        let fault = Fault::now();
         let (socket, cookie) = bench.socket(server);
         let connecting = tokio::spawn(socket.connect(server));
         let took = bench
-            .expect(fault, Duration::from_millis(600), leaves(cookie, Cause::Loss))
+            .expect(&fault, Duration::from_millis(600), leaves(cookie, Cause::Loss))
             .await;
         connecting.abort();
         took
@@ -118,13 +118,13 @@ fn a_request_into_a_blackhole_on_a_pooled_connection_ejects_within_600_ms(networ
                 line.ask(payload).await.expect("the server answers");
                 network.blackhole().expect("nft takes the rule");
                 bench.set(line.cookie, Phase::Waiting);
-                let fault = Instant::now();
+                let fault = Fault::now();
                 line.send(bench::ECHO, payload)
                     .await
                     .expect("the socket has room");
                 bench
                     .expect(
-                        fault,
+                        &fault,
                         Duration::from_millis(600),
                         leaves(line.cookie, Cause::Loss),
                     )
@@ -144,7 +144,7 @@ fn an_unreachable_on_a_live_connection_ejects_within_50_ms(network: &Network) {
             line.ask(100).await.expect("the server answers");
             network.unreachable(family(server)).expect("the route is taken");
             bench.set(line.cookie, Phase::Waiting);
-            let fault = Instant::now();
+            let fault = Fault::now();
             line.send(bench::ECHO, 100).await.expect("the socket has room");
             // The cgroup never sees an ICMP error: there it is a blackhole.
             let (limit, cause) = if attach == Attach::Tc {
@@ -153,7 +153,7 @@ fn an_unreachable_on_a_live_connection_ejects_within_50_ms(network: &Network) {
                 (600, Cause::Loss)
             };
             bench
-                .expect(fault, Duration::from_millis(limit), leaves(line.cookie, cause))
+                .expect(&fault, Duration::from_millis(limit), leaves(line.cookie, cause))
                 .await
         },
     );
@@ -173,7 +173,7 @@ fn a_peer_that_dies_while_we_only_receive_is_noticed_by_probes(network: &Network
             streaming.byte().await.expect("the server streams");
             bench.set(streaming.cookie, Phase::Streaming);
             network.blackhole().expect("nft takes the rule");
-            let fault = Instant::now();
+            let fault = Fault::now();
             // Either connection may be the first to notice and so to eject.
             let (ejected, left) = (Cell::new(false), Cell::new(false));
             let fails_over = |seen: &Seen| {
@@ -183,7 +183,7 @@ fn a_peer_that_dies_while_we_only_receive_is_noticed_by_probes(network: &Network
                 left.get() && ejected.get()
             };
             let took = bench
-                .expect(fault, Duration::from_millis(3_500), fails_over)
+                .expect(&fault, Duration::from_millis(3_500), fails_over)
                 .await;
             harness::measured(&format!(
                 "  without a byte yet: {:.1} ms",
@@ -192,7 +192,7 @@ fn a_peer_that_dies_while_we_only_receive_is_noticed_by_probes(network: &Network
             let ends = |seen: &Seen| {
                 seen.sighting.cookie == streaming.cookie && seen.reaction.remedy == Some(Remedy::End)
             };
-            bench.expect(fault, Duration::from_millis(5_500), ends).await
+            bench.expect(&fault, Duration::from_millis(5_500), ends).await
         },
     );
 }
@@ -210,11 +210,11 @@ fn a_lost_connection_does_not_eject_an_endpoint_that_still_talks(network: &Netwo
             bench.set(alive.cookie, Phase::Streaming);
             bench.set(lost.cookie, Phase::Waiting);
             network.blackhole_port(lost.port()).expect("nft takes the rule");
-            let fault = Instant::now();
+            let fault = Fault::now();
             lost.send(bench::ECHO, 100).await.expect("the socket has room");
             let fails_over =
                 |seen: &Seen| is_loss(seen) && seen.sighting.cookie == lost.cookie && !seen.ejects();
-            bench.expect(fault, Duration::from_millis(600), fails_over).await
+            bench.expect(&fault, Duration::from_millis(600), fails_over).await
         },
     );
 }
@@ -267,10 +267,10 @@ fn a_refusal_over_loopback_is_seen_at_the_cgroup(network: &Network) {
         );
         let closed = SocketAddr::new(here, 1);
         let (socket, cookie) = bench.socket(closed);
-        let fault = Instant::now();
+        let fault = Fault::now();
         refused(socket.connect(closed).await);
         bench
-            .expect(fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
+            .expect(&fault, Duration::from_millis(50), leaves(cookie, Cause::Refused))
             .await;
     });
 }

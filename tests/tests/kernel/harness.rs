@@ -5,6 +5,7 @@
 
 use std::any::type_name;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
@@ -109,8 +110,10 @@ fn programs_lack() -> Option<String> {
     let Some(object) = lb::kernel::embedded() else {
         return Some("lb was built without the kernel programs (`cargo xtask build-ebpf`)".into());
     };
-    let error = Ebpf::load(object).err()?.to_string();
-    let line = error.lines().next().unwrap_or_default();
+    let error = Ebpf::load(object).err()?;
+    let causes = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
+    let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+    let line = cause.lines().next().unwrap_or_default();
     Some(format!("the kernel takes no programs from us: {line}"))
 }
 

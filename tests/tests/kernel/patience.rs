@@ -14,7 +14,8 @@ type Waits = BTreeMap<u32, u64>;
 /// A span of time in which a daemon and this process take part.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    pid: u32,
+    /// Process id of the daemon, if one takes part.
+    daemon: Option<u32>,
     lb: Waits,
     others: Waits,
     stolen: Duration,
@@ -29,18 +30,18 @@ pub(crate) struct Starved {
 }
 
 impl Patience {
-    /// Begins to measure what the daemon with this process id is kept waiting.
-    pub(crate) fn begin(pid: u32) -> Self {
+    /// Begins to measure what this process, and the daemon with that process id, are kept waiting.
+    pub(crate) fn begin(daemon: Option<u32>) -> Self {
         Self {
-            pid,
-            lb: threads(pid),
+            daemon,
+            lb: daemon.map(threads).unwrap_or_default(),
             others: others(),
             stolen: stolen(),
         }
     }
 
     pub(crate) fn end(&self) -> Starved {
-        let lb = since(&self.lb, &threads(self.pid));
+        let lb = since(&self.lb, &self.daemon.map(threads).unwrap_or_default());
         let all = lb + since(&self.others, &others()) + stolen().saturating_sub(self.stolen);
         Starved { lb, all }
     }
