@@ -1,5 +1,6 @@
 //! One request's attempts, from the first to the one that answers.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -61,7 +62,7 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    prepared: Prepared,
+    prepared: &Prepared,
     mut account: Account,
 ) -> Answer {
     let begun = worker.now();
@@ -69,8 +70,14 @@ pub(super) async fn exchange(
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
     let mut last = None;
     let mut spare = None;
+    // The same endpoint once more, where a reused connection turned out dead.
+    let mut again = None;
     let refusal = loop {
-        let attempt = match run.next(worker.now(), &mut Worker::draw) {
+        let fresh = again.is_some();
+        let step = again
+            .take()
+            .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
+        let mut attempt = match step {
             Step::Try(attempt) => attempt,
             Step::Stop(stop) => match spare.take() {
                 Some(reply) => return answer(worker, reply, None, account, run.attempts()),
@@ -79,8 +86,13 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        let (ended, reply, settled) = settle(worker, live, &mut run, attempt, &prepared, total).await;
-        match (settled, reply) {
+        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+        let settled = attempt.settle(&mut run, worker.now(), &ended, Worker::draw());
+        match (settled, response) {
+            (Settled::Again(same), _) => {
+                again = Some(same);
+                continue;
+            }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
                 return answer(worker, reply, Some(tail), account, run.attempts());
             }
@@ -99,28 +111,6 @@ pub(super) async fn exchange(
     }
 }
 
-/// One visit to a target: once, and once more where a reused connection turned out dead.
-async fn settle(
-    worker: &Worker,
-    live: &Live,
-    run: &mut Run,
-    mut attempt: Attempt,
-    prepared: &Prepared,
-    total: Option<Instant>,
-) -> (Ended, Option<Reply>, Settled) {
-    let mut fresh = false;
-    loop {
-        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        match attempt.settle(run, worker.now(), &ended, Worker::draw()) {
-            Settled::Again(again) => {
-                attempt = again;
-                fresh = true;
-            }
-            settled => return (ended, response, settled),
-        }
-    }
-}
-
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
 async fn try_once(
     worker: &Worker,
@@ -131,24 +121,7 @@ async fn try_once(
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let claim = attempt.claim();
-    let provider = claim.provider();
-    let route = &live.routes[claim.endpoint.id];
-    let connect_limit = provider.connect_timeout;
-    let outgoing = prepared.outgoing(attempt);
-    let exempt = &worker.shared.server.exempt_header;
-    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
-    let request = net::Request {
-        method: &prepared.method,
-        target: &outgoing.target,
-        host: &route.host,
-        headers: prepared.headers.fields(&provider.fields, &passes),
-        body: outgoing.body(),
-    };
-    let sending = worker
-        .client
-        .send(&request, &route.destination, fresh, connect_limit);
-    let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
+    let Some(sent) = send(worker, live, attempt, prepared, fresh, deadline).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
             ended: ending(after),
@@ -168,6 +141,34 @@ async fn try_once(
         }
         Ok(response) => judge_head(worker, attempt, response, total).await,
     }
+}
+
+/// The response's head, or `None` where it did not come by `deadline`.
+async fn send(
+    worker: &Worker,
+    live: &Live,
+    attempt: &Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    deadline: Option<Instant>,
+) -> Option<Result<Response<Incoming>, net::Error>> {
+    let claim = attempt.claim();
+    let provider = claim.provider();
+    let route = &live.routes[claim.endpoint.id];
+    let outgoing = prepared.outgoing(attempt);
+    let exempt = &worker.shared.server.exempt_header;
+    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
+    let request = net::Request {
+        method: &prepared.method,
+        target: &outgoing.target,
+        host: &route.host,
+        headers: prepared.headers.fields(&provider.fields, &passes),
+        body: outgoing.body(),
+    };
+    let sending = worker
+        .client
+        .send(&request, &route.destination, fresh, provider.connect_timeout);
+    until(deadline.map(|at| worker.shared.clock.tokio(at)), pin!(sending)).await
 }
 
 /// When the response head has to be there, and what it is called if it is not.
@@ -211,14 +212,15 @@ async fn judge_head(
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Watch::new(&model.config, peeked);
+    let watch = Box::new(Watch::new(&model.config, peeked));
     if !peeked {
         return Tried {
             ended: committed,
             response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
         };
     }
-    let (ended, response) = match peek(worker, attempt, body, watch, total).await {
+    // Boxed, so that answers that are no streams do not carry its room.
+    let (ended, response) = match Box::pin(peek(worker, attempt, body, watch, total)).await {
         Peeked::Commit { lead, first_data } => {
             (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
         }

@@ -30,7 +30,7 @@ pub(super) struct Relay {
     withheld_bytes: u64,
     body: Incoming,
     end: End,
-    watch: Option<Watch>,
+    watch: Option<Box<Watch>>,
     /// `None` for a response that is passed on after its attempt was given up.
     tail: Option<Tail>,
     idle: Option<Idle>,
@@ -195,7 +195,7 @@ impl Relay {
     /// The body ended as its framing promised.
     fn complete(&mut self) {
         self.end = End::Clean;
-        let first = self.watch.as_mut().is_some_and(Watch::finish);
+        let first = self.watch.as_mut().is_some_and(|watch| watch.finish());
         if let Some(mut tail) = self.tail.take() {
             if first {
                 tail.first_data(self.worker.now());
