@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
+use super::headers::{self, By};
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
@@ -20,23 +21,6 @@ use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
-
-/// The answer to a request, before its fields are made fit for the client.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) response: Response<Body>,
-    /// Which target answered; `None` where its attempt was given up before its response was taken after all.
-    pub(super) by: Option<By>,
-    pub(super) attempts: u32,
-}
-
-/// Names of what answered.
-#[derive(Clone, Debug)]
-pub(super) struct By {
-    pub(super) provider: Box<str>,
-    pub(super) endpoint: Box<str>,
-    pub(super) upstream_model: Option<Box<str>>,
-}
 
 /// What one attempt came to.
 struct Tried {
@@ -64,7 +48,7 @@ pub(super) async fn exchange(
     sent: Sent,
     prepared: &Prepared,
     mut account: Account,
-) -> Answer {
+) -> Response<Body> {
     let begun = worker.now();
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
@@ -103,12 +87,7 @@ pub(super) async fn exchange(
     };
     account.will_fail();
     account.complete();
-    let attempts = run.attempts();
-    Answer {
-        response: refusal.response(attempts),
-        by: None,
-        attempts,
-    }
+    refusal.response(run.attempts())
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
@@ -250,47 +229,46 @@ impl Reply {
     }
 }
 
-/// Makes a reply the answer.
+/// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
     attempts: u32,
-) -> Answer {
-    let by = tail.as_ref().map(|tail| By {
-        provider: tail.claim().provider().name.clone(),
-        endpoint: tail.claim().endpoint.name.clone(),
-        upstream_model: tail.link().upstream_model.clone(),
-    });
-    let response = match reply {
+) -> Response<Body> {
+    let (mut response, lead) = match reply {
         Reply::Embedded { status, data } => {
-            account.will_fail();
-            account.complete();
-            json(
-                StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY),
-                data,
-            )
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            (json(status, data), None)
         }
         Reply::Head {
             status,
             headers,
             lead,
         } => {
-            if status.as_u16() >= 400 {
-                account.will_fail();
-            }
-            let mut response = Response::new(Body::relay(Relay::new(*lead, tail, account, worker)));
+            let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
-            response
+            (response, Some(lead))
         }
     };
-    Answer {
-        response,
-        by,
-        attempts,
+    if let Some(tail) = &tail {
+        let by = By {
+            provider: &tail.claim().provider().name,
+            endpoint: &tail.claim().endpoint.name,
+            upstream_model: tail.link().upstream_model.as_deref(),
+        };
+        headers::reveal(response.headers_mut(), by, attempts, worker.shared.server.reveal);
     }
+    if lead.is_none() || response.status().as_u16() >= 400 {
+        account.will_fail();
+    }
+    match lead {
+        None => account.complete(),
+        Some(lead) => *response.body_mut() = Body::relay(Relay::new(*lead, tail, account, worker)),
+    }
+    response
 }
 
 /// Why nothing is left to try, as the client is told.

@@ -1,5 +1,6 @@
 //! The life of a request, on one screen.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 
 use super::account::Account;
+use super::activity::Busy;
 use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
@@ -41,8 +43,9 @@ pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
     peer: Peer,
+    mut busy: Busy,
     mut request: Request<Incoming>,
-) -> impl Future<Output = Response<Body>> {
+) -> impl Future<Output = Result<Response<Body>, Infallible>> {
     async move {
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
@@ -61,7 +64,9 @@ pub(super) fn serve(
             response
         });
         headers::stamp(response.headers_mut(), id);
-        response
+        busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+        response.body_mut().keep(busy);
+        Ok(response)
     }
 }
 
@@ -150,13 +155,9 @@ async fn forward(
         envelope,
     );
     let account = Account::open(Arc::clone(&chain));
-    let mut answer = exchange(worker, live, &chain, sent, &prepared, account).await;
-    let fields = answer.response.headers_mut();
-    headers::returnable(fields, bodiless);
-    if let Some(by) = &answer.by {
-        headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
-    }
-    Ok(answer.response)
+    let mut response = exchange(worker, live, &chain, sent, &prepared, account).await;
+    headers::returnable(response.headers_mut(), bodiless);
+    Ok(response)
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.
