@@ -63,7 +63,7 @@ enum Verb {
     Sim(sim::Args),
     /// Measure line coverage, and fail where it must be complete and is not
     Coverage,
-    /// Measure
+    /// Measure what lb costs
     Bench(bench::Args),
     /// Fuzz one target, or each
     Fuzz(fuzz::Args),
