@@ -70,7 +70,11 @@ pub(crate) fn run(args: &Args) -> Result {
         command::run(&mut fuzz)?;
         if args.keep {
             let mut merge = Command::new(programs.join(&target));
-            command::run(merge.args([&committed, &found]).arg("-merge=1"))?;
+            command::run(
+                merge
+                    .args([&committed, &found])
+                    .args(["-merge=1", "-use_counters=0"]),
+            )?;
         }
     }
     Ok(())
