@@ -179,6 +179,7 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
             metrics: &metrics,
             keys: &keys,
             now: clock.now(),
+            before: None,
             draw: &mut || Draw::new(fastrand::f64()),
         },
     );
