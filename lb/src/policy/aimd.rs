@@ -103,12 +103,7 @@ impl Share {
     /// To be asked once a request, before its first attempt: a retry keeps the request's answer.
     #[must_use]
     pub fn begin(&mut self, now: Instant) -> (Start, Option<Change>) {
-        // A parked one moves when it is back: what is due by then is not lost.
-        let change = if self.parked {
-            None
-        } else {
-            self.take_idle_steps(now)
-        };
+        let change = self.take_idle_steps(now);
         let start = if self.positions.next().value() < self.share {
             Start::Preferred
         } else {

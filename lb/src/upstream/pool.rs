@@ -63,7 +63,11 @@ impl Controller {
 
     /// Draws where an eligible request starts.
     pub(super) fn begin(&self, pool: &Pool, now: Instant) -> Start {
-        let (start, change) = self.with(|share| share.begin(now));
+        let (start, change) = self.with(|share| {
+            let (start, change) = share.begin(now);
+            // A request may still have the table in which this steered; the series are another's by now.
+            (start, change.filter(|_| !share.snapshot(now).parked))
+        });
         if let Some(change) = change {
             self.announce(pool, &change);
         }

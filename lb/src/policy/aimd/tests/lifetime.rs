@@ -67,13 +67,3 @@ fn resuming_one_that_is_not_parked_changes_nothing() {
     rig.share.resume();
     assert_eq!(rig.snapshot(), before);
 }
-
-// [RELOAD-13]
-#[test]
-fn a_parked_controller_takes_no_idle_step_before_it_is_back() {
-    let mut rig = Rig::new();
-    rig.lower();
-    rig.share.park();
-    rig.pass(3 * PERIOD);
-    assert_eq!(rig.share.begin(rig.now).1, None);
-}
