@@ -72,10 +72,10 @@ async fn route(
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
     }
-    if !worker.shared.keys.admits(request.headers()) {
+    let live = worker.shared.live.load_full();
+    if !live.keys.admits(request.headers()) {
         return Err(Refusal::InvalidKey);
     }
-    let live = worker.shared.live.load_full();
     if let Some(listing) = listing(worker, &live, request.method(), path) {
         return listing;
     }
@@ -125,18 +125,12 @@ async fn forward(
     check_kind(&chain, &parts.uri)?;
     let sent = Sent {
         streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: parts.headers.contains_key(&worker.shared.server.exempt_header),
-        replayable: is_replayable(worker, bytes.as_ref()),
+        exempt: parts.headers.contains_key(&live.server.exempt_header),
+        replayable: is_replayable(live, bytes.as_ref()),
         repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
-    let fields = headers::forwardable(
-        &parts.headers,
-        peer,
-        id,
-        identity,
-        &worker.shared.server.exempt_header,
-    );
+    let fields = headers::forwardable(&parts.headers, peer, id, identity, &live.server.exempt_header);
     let bodiless = parts.method == Method::HEAD;
     let prepared = Prepared::new(parts.method, &parts.uri, fields, bytes, envelope);
     // Nothing of the request outlives this line: its fields are views of hyper's read buffer.
@@ -146,14 +140,14 @@ async fn forward(
     let fields = answer.response.headers_mut();
     headers::returnable(fields, bodiless);
     if let Some(by) = &answer.by {
-        headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
+        headers::reveal(fields, by, answer.attempts, live.server.reveal);
     }
     Ok(answer.response)
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.
-fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
-    body.is_none_or(|body| body.len() as u64 <= worker.shared.server.replay_bytes)
+fn is_replayable(live: &Live, body: Option<&bytes::Bytes>) -> bool {
+    body.is_none_or(|body| body.len() as u64 <= live.server.replay_bytes)
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.
