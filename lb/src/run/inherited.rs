@@ -37,7 +37,7 @@ impl Inherited {
                 Ok(Some(socket)) if is_listening(&socket) => named.push((name.to_owned(), socket)),
                 Ok(_) => tracing::warn!(name, "a socket that was handed over does not listen: not used"),
                 Err(error) => {
-                    tracing::warn!(name, %error, "a socket that was handed over is not TCP: not used")
+                    tracing::warn!(name, %error, "a socket that was handed over is not TCP: not used");
                 }
             }
         }
