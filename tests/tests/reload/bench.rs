@@ -128,8 +128,8 @@ impl Bench {
     pub(crate) async fn finish(&mut self) {
         self.late.fire();
         for stream in &mut self.streams {
-            stream.until("last").await;
-            stream.until("[DONE]").await;
+            let seen = stream.until("[DONE]").await;
+            assert!(String::from_utf8_lossy(&seen).contains("last"));
             assert_eq!(stream.piece().await, Err(End::Clean));
         }
         self.streams.clear();

@@ -55,10 +55,8 @@ async fn a_listener_turns_to_tls_on_the_same_socket() {
         assert_eq!(bench.share().await, KEPT);
         bench.is_kept().await;
         let mut plain = Exchange::begin(bench.lb.data(), get("/v1/models")).await;
-        assert!(
-            plain.closed().await || plain.nothing_yet(),
-            "an alert, and the end"
-        );
+        // An alert, and the end.
+        while !plain.closed().await {}
         assert_eq!(handshake(bench.lb.data(), made.cert.der()).await, 200);
         bench.change(&[]).await;
         assert_eq!(ask(bench.lb.data(), get("/v1/models")).await.status(), 200);
@@ -150,26 +148,14 @@ async fn the_preferred_provider_may_go_and_come_back() {
         let bench = Bench::start(streams).await;
         bench.change(&[("  gpu: {", "  gpu: { enabled: false,")]).await;
         assert_eq!(bench.share().await, PARKED);
-        assert_eq!(
-            bench
-                .lb
-                .metric("lb_aimd_active{model=\"chat\",pool=\"default\"}")
-                .await,
-            0.0
-        );
+        assert_eq!(bench.lb.sum("lb_aimd_active", &[]).await, 0);
         bench.is_kept().await;
         let before = bench.gpu.requests().len();
         drop(bench.stream().await);
         assert_eq!(bench.gpu.requests().len(), before, "it is not tried");
         bench.change(&[]).await;
         assert_eq!(bench.share().await, RESUMED);
-        assert_eq!(
-            bench
-                .lb
-                .metric("lb_aimd_active{model=\"chat\",pool=\"default\"}")
-                .await,
-            1.0
-        );
+        assert_eq!(bench.lb.sum("lb_aimd_active", &[]).await, 1);
         bench
             .lb
             .eventually("the stream to be gone", async |_| {
@@ -244,15 +230,15 @@ async fn a_broken_file_changes_nothing_and_is_told_as_lb_check_tells_it() {
         let said = line["message"].as_str().expect("text");
         for part in snippet
             .lines()
-            .filter(|line| !line.is_empty() && !line.contains("errors, "))
+            .filter(|line| !line.is_empty() && !line.ends_with("warnings") && !line.ends_with("warning"))
         {
             assert!(said.contains(part), "{part:?} in {said}");
         }
-        assert_eq!(bench.lb.metric("lb_config_last_reload_successful").await, 0.0);
+        assert_eq!(bench.lb.sum("lb_config_last_reload_successful", &[]).await, 0);
         assert_eq!(bench.share().await, KEPT);
         bench.is_kept().await;
         bench.change(&[]).await;
-        assert_eq!(bench.lb.metric("lb_config_last_reload_successful").await, 1.0);
+        assert_eq!(bench.lb.sum("lb_config_last_reload_successful", &[]).await, 1);
         bench.end().await;
     }
 }
@@ -368,9 +354,7 @@ fn open_sockets(lb: &Lb) -> usize {
         .lines()
         .filter(|line| line.split_whitespace().nth(3) == Some("0A"));
     let unix = read("unix");
-    let unix = unix
-        .lines()
-        .filter(|line| line.ends_with(".sock") || line.contains("/lb-test-"));
+    let unix = unix.lines().filter(|line| line.contains("/lb-test-"));
     let listening: std::collections::BTreeSet<String> = tcp
         .filter_map(|line| inode(line, 9))
         .chain(unix.filter_map(|line| inode(line, 6)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lb_tests::client::{End, Exchange, ask, chat, get};
+use lb_tests::client::{End, Exchange, ask, get};
 use lb_tests::daemon::{Folder, Lb, command};
 use lb_tests::provider::{Provider, Script, Signal};
 use lb_tests::setup::Setup;
@@ -81,9 +81,10 @@ async fn a_successor_takes_over_under_new_connections_and_streams_and_nothing_is
     }
     over.notify_one();
     let answered = asking.await.expect("every connection was answered");
-    let rate = answered as f64 / begun.elapsed().as_secs_f64();
     assert_eq!(answered, asked.load(Ordering::Relaxed));
-    assert!(rate > 0.5 * RATE as f64, "{rate} a second");
+    // A busy machine falls behind and catches up; half of it would still be a crowd.
+    let due = begun.elapsed().as_millis() * u128::from(RATE) / 1000;
+    assert!(answered as u128 > due / 2, "{answered} of {due}");
     late.fire();
     for stream in &mut streams {
         stream.until("[DONE]").await;
