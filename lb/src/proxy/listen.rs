@@ -83,11 +83,8 @@ fn begin(worker: &Arc<Worker>, bound: &Arc<Bound>, slot: Slot, (stream, address)
 fn peer(worker: &Worker, front: &Front, ip: IpAddr) -> Peer {
     let live = worker.shared.live.load();
     let mut proxies = live.server.trusted_proxies.iter();
-    Peer {
-        ip,
-        trusted: proxies.any(|range| range.contains(ip)),
-        https: front.terms.tls.is_some(),
-    }
+    let trusted = proxies.any(|range| range.contains(ip));
+    Peer::new(ip, trusted, front.terms.tls.is_some())
 }
 
 async fn slot(worker: &Worker, bound: &Bound) -> Slot {
