@@ -84,10 +84,10 @@ fn route(worker: &Worker, request: &mut Request<Incoming>) -> Result<Routed, Ref
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
     }
-    if !worker.shared.keys.admits(request.headers()) {
+    let live = worker.shared.live.load_full();
+    if !live.keys.admits(request.headers()) {
         return Err(Refusal::InvalidKey);
     }
-    let live = worker.shared.live.load_full();
     match listing(worker, &live, request.method(), path) {
         Some(listing) => listing.map(Routed::Answered),
         None => Ok(Routed::Forward(live)),
@@ -136,10 +136,8 @@ async fn forward(
     check_kind(&chain, path)?;
     let sent = Sent {
         streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: request
-            .headers()
-            .contains_key(&worker.shared.server.exempt_header),
-        replayable: is_replayable(worker, bytes.as_ref()),
+        exempt: request.headers().contains_key(&live.server.exempt_header),
+        replayable: is_replayable(live, bytes.as_ref()),
         repeatable: is_repeatable(request.method(), path, envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
@@ -161,8 +159,8 @@ async fn forward(
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.
-fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
-    body.is_none_or(|body| body.len() as u64 <= worker.shared.server.replay_bytes)
+fn is_replayable(live: &Live, body: Option<&bytes::Bytes>) -> bool {
+    body.is_none_or(|body| body.len() as u64 <= live.server.replay_bytes)
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.
