@@ -58,11 +58,8 @@ async fn measure() {
     // One more request is served only after all that came before it was looked at.
     round(&crowded).await;
     let taken = crowded.resident_kib() - before;
-    report(&format!(
-        "{} silent clients: {:.1} KiB each",
-        crowd.len(),
-        taken as f64 / crowd.len() as f64
-    ));
+    let each = 1024 * taken / crowd.len() as u64;
+    report(&format!("{} silent clients: {each} bytes each", crowd.len()));
     let mut ratios = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let (alone, beside) = (round(&calm).await, round(&crowded).await);
