@@ -22,6 +22,6 @@ pub(super) fn reload(options: &Options) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(told) => fail(told.code, told.message),
-        Err(why) => fail(69, why),
+        Err(why) => fail(69, format_args!("{why}; is it running, and as this user?")),
     }
 }

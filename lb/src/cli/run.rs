@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     });
     let (daemon, before): (Daemon, Option<Predecessor>) = match started {
         Ok(started) => started,
-        Err(error @ StartError::Takeover(_)) => return fail(error.exit_code(), error),
+        Err(error @ StartError::Unreachable(_)) => return fail(error.exit_code(), error),
         Err(error) => {
             // Shows the places in the file that this machine does not bear out.
             anstream::eprint!("{}", checked.check_environment().render(colour()));

@@ -69,9 +69,6 @@ pub enum StartError {
         /// The names that there are.
         handed: String,
     },
-    /// There is nobody to take over from.
-    #[error("cannot take over: {0}")]
-    Takeover(String),
     /// The port is one that only a privileged process may bind.
     #[error("listener `{name}`: no permission to bind {address}; ports below 1024 need CAP_NET_BIND_SERVICE")]
     Permission {
@@ -80,6 +77,12 @@ pub enum StartError {
         /// Where it should listen.
         address: SocketAddr,
     },
+    /// There is nobody to take over from.
+    #[error(
+        "cannot take over: {0}; start without --takeover if none runs, or name the file that it runs from with -c, as \
+         the same user and with the same RUNTIME_DIRECTORY"
+    )]
+    Unreachable(String),
     /// A provider's TLS cannot be set up.
     #[error("provider `{provider}`: {reason}")]
     Tls {
@@ -113,7 +116,7 @@ impl StartError {
             | Self::Bind { .. }
             | Self::Kernel(_)
             | Self::NotInherited { .. }
-            | Self::Takeover(_) => 69,
+            | Self::Unreachable(_) => 69,
             Self::Permission { .. } => 77,
             Self::Thread(_) => 70,
         }

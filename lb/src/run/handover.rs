@@ -223,7 +223,7 @@ pub struct Predecessor {
 pub async fn take_over(source: &Source, inherited: &mut Inherited) -> Result<Predecessor, StartError> {
     let taken = tokio::time::timeout(PATIENCE, take(source, inherited)).await;
     let taken = taken.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()));
-    taken.map_err(|error| StartError::Takeover(unreachable(source, &error)))
+    taken.map_err(|error| StartError::Unreachable(unreachable(source, &error)))
 }
 
 /// How long the other one may take for a step.
@@ -271,10 +271,7 @@ impl Predecessor {
 
 fn unreachable(source: &Source, error: &io::Error) -> String {
     let path = source.path().display();
-    format!(
-        "no lb that runs from {path} can be reached ({error}); start without --takeover if none runs, or name the file \
-         that it runs from with -c, as the same user and with the same RUNTIME_DIRECTORY"
-    )
+    format!("no lb that runs from {path} can be reached ({error})")
 }
 
 fn converse<T>(conversation: impl Future<Output = io::Result<T>>) -> io::Result<T> {

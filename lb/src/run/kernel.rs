@@ -16,7 +16,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use self::readmit::inquire;
 use self::settings::{destinations, settings};
 use super::StartError;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::kernel::signal::Endpoint;
 use crate::kernel::{self, Counters, Mode, Observer, Plane, Started};
 use crate::metrics::{Metrics, TrafficMetrics};
@@ -47,6 +47,8 @@ pub(super) struct Kernel {
     missing: Vec<String>,
     /// By endpoint id of the table that is in force or about to be; endpoints without a slot are not watched.
     watched: ArcSwap<Vec<Option<Arc<Watched>>>>,
+    /// Every provider that there has been, by its number.
+    providers: Mutex<Vec<config::Name>>,
     fates: Arc<Fates>,
 }
 
@@ -98,8 +100,10 @@ impl Kernel {
         }
         let mode = plane.rungs().name();
         metrics.kernel_mode(mode);
+        let mut providers = Vec::new();
         let kernel = Self {
-            watched: ArcSwap::from_pointee(watch(&plane, config, routes, metrics)),
+            watched: ArcSwap::from_pointee(watch(&plane, &mut providers, (config, routes), metrics)),
+            providers: Mutex::new(providers),
             counters: plane.counters().ok(),
             plane: Some(plane),
             mode: mode.to_owned(),
@@ -117,6 +121,7 @@ impl Kernel {
             mode: why.map_or_else(|| "off".to_owned(), |why| format!("off: {why}")),
             missing: why.iter().map(ToString::to_string).collect(),
             watched: ArcSwap::default(),
+            providers: Mutex::default(),
             fates: Arc::default(),
         }
     }
@@ -129,7 +134,9 @@ impl Kernel {
     /// Watches the endpoints of another configuration from now on: those that stay keep their slots.
     pub(super) fn adopt(&self, config: &Config, routes: &[Route], metrics: &Metrics) {
         let Some(plane) = &self.plane else { return };
-        let next = watch(plane, config, routes, metrics);
+        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = watch(plane, &mut providers, (config, routes), metrics);
+        drop(providers);
         let before = self.watched.swap(Arc::new(next));
         let now = self.watched.load();
         for gone in before.iter().flatten() {
@@ -263,10 +270,21 @@ async fn sweep(fates: &Fates) {
     }
 }
 
-/// A slot for each endpoint, which its connections are followed under.
-fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) -> Vec<Option<Arc<Watched>>> {
+/// A slot for each endpoint, which its connections are followed under. `known` numbers the providers for as long as the
+/// process lives: several of them lost at once tell of our own link.
+fn watch(
+    plane: &Plane,
+    known: &mut Vec<config::Name>,
+    (config, routes): (&Config, &[Route]),
+    metrics: &Metrics,
+) -> Vec<Option<Arc<Watched>>> {
     let mut watched = Vec::new();
-    for (number, provider) in config.providers.iter().enumerate() {
+    for provider in &config.providers {
+        let number = known.iter().position(|name| *name == provider.name);
+        let number = number.unwrap_or_else(|| {
+            known.push(provider.name.clone());
+            known.len() - 1
+        });
         for endpoint in &provider.endpoints {
             let known = Endpoint {
                 provider: u32::try_from(number).unwrap_or(u32::MAX),
@@ -277,7 +295,11 @@ fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) ->
             };
             let route = routes.get(watched.len());
             let slot = route.and_then(|route| {
-                let slot = route.destination.slot().or_else(|| plane.claim(known))?;
+                if let Some(slot) = route.destination.slot() {
+                    plane.update(slot, known);
+                    return Some(slot);
+                }
+                let slot = plane.claim(known)?;
                 route.destination.follow_as(slot);
                 Some(slot)
             });

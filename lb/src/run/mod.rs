@@ -158,12 +158,12 @@ impl Daemon {
             let mut said = None;
             loop {
                 let open = self.shared.metrics.connections.get();
-                if open == 0 {
-                    return;
-                }
                 if said.replace(open) != Some(open) {
                     let left = end.saturating_duration_since(tokio::time::Instant::now());
                     service_manager::draining(open, left);
+                }
+                if open == 0 {
+                    return;
                 }
                 tokio::time::sleep(POLL).await;
             }

@@ -114,3 +114,6 @@ fn tls(provider: &Provider, url: &Url) -> Result<Tls, StartError> {
             reason: error.to_string(),
         })
 }
+
+#[cfg(test)]
+mod tests;

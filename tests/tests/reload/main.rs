@@ -4,6 +4,7 @@
 
 mod bench;
 mod inherited;
+mod kernel;
 mod listeners;
 mod matrix;
 mod state;

@@ -21,13 +21,9 @@ async fn the_watch_can_be_switched_off_and_on() {
         lb.count(&["\"reloaded\""]) == 1
     })
     .await;
+    // Not noticed by itself; else there would be one more below.
     lb.write(&text(true, 3));
     assert_eq!(lb.reload().await.status(), 200);
-    assert_eq!(
-        lb.count(&["\"reloaded\""]),
-        2,
-        "the change before was not noticed by itself"
-    );
     lb.write(&text(true, 4));
     lb.eventually("a reload by the watch", async |lb| {
         lb.count(&["\"reloaded\""]) == 3
