@@ -251,7 +251,12 @@ impl Lb {
 
 /// The binary with these arguments, its output captured; killed when its child is dropped.
 pub fn command<const N: usize>(arguments: [&str; N]) -> Command {
-    let mut command = Command::new(binary());
+    command_of(binary(), arguments)
+}
+
+/// As [`command`], but of a copy of the binary.
+pub fn command_of<const N: usize>(binary: &Path, arguments: [&str; N]) -> Command {
+    let mut command = Command::new(binary);
     command
         .args(arguments)
         .stdin(Stdio::null())
@@ -292,6 +297,13 @@ impl Folder {
         let path = self.0.join(name);
         fs::write(&path, text).expect("our own folder is writable");
         path
+    }
+
+    /// A copy of a program, and its path: other users can get at this folder, and perhaps not at the build's.
+    pub fn within_reach(&self, program: &Path) -> PathBuf {
+        let copy = self.0.join(program.file_name().expect("a program is a file"));
+        fs::copy(program, &copy).expect("our own folder is writable");
+        copy
     }
 }
 
@@ -400,7 +412,7 @@ pub fn skip(why: &str) {
 ///
 /// Cargo builds no binary of another package for a test, and an old one would test the past. The whole workspace is
 /// built since a single package would be built with other features of its dependencies, all over again.
-fn binary() -> &'static Path {
+pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(binary) = std::env::var_os("LB_BIN") {

@@ -39,6 +39,10 @@ pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// Answers one request. There is always an answer: what goes wrong is one as well.
 ///
 /// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function would keep the request twice"
+)]
 pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
