@@ -23,6 +23,7 @@ mod listeners;
 mod reload;
 mod routes;
 mod service_manager;
+mod serving;
 mod signals;
 mod source;
 mod workers;
