@@ -8,10 +8,12 @@
 //! long stream would take its worker down.
 
 mod families;
+mod gaps;
 mod handles;
 mod kernel;
 
 pub use families::Metrics;
+pub use gaps::Gaps;
 pub use handles::{
     AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome,
     Role,

@@ -1,8 +1,10 @@
 //! Handles resolved once, kept beside the thing they count.
 
+use std::time::Duration;
+
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::Metrics;
+use super::{Gaps, Metrics};
 
 /// How a request ended for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,18 @@ pub enum RequestOutcome {
     Ok,
     /// The stream broke after it was committed.
     Truncated,
+}
+
+impl RequestOutcome {
+    /// The label's value, and the word of the access log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Ok => "ok",
+            Self::Truncated => "truncated",
+        }
+    }
 }
 
 /// How an attempt ended.
@@ -112,6 +126,16 @@ pub struct ModelMetrics {
     /// Requests whose target of this model is being tried or is streaming.
     pub inflight: IntGauge,
     failovers: [IntCounter; AttemptOutcome::ALL.len()],
+    duration: Histogram,
+    gaps: Histogram,
+    tokens: Option<Tokens>,
+}
+
+/// Counts of tokens.
+#[derive(Clone, Debug)]
+struct Tokens {
+    prompt: IntCounter,
+    completion: IntCounter,
 }
 
 impl ModelMetrics {
@@ -122,6 +146,30 @@ impl ModelMetrics {
             RequestOutcome::Failed => &self.outcomes[1],
             RequestOutcome::Ok => &self.outcomes[2],
             RequestOutcome::Truncated => &self.outcomes[3],
+        }
+    }
+
+    /// Counts a request that ended so, this long after its head had come.
+    pub fn ended(&self, outcome: RequestOutcome, after: Duration) {
+        self.requests(outcome).inc();
+        self.duration.observe(after.as_secs_f64());
+    }
+
+    /// For the gaps between one stream's frames.
+    pub fn gaps(&self) -> Gaps {
+        Gaps::new(&self.gaps)
+    }
+
+    /// Whether tokens are counted.
+    pub fn counts_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
+    /// Counts tokens, where that is wanted.
+    pub fn add_tokens(&self, prompt: u64, completion: u64) {
+        if let Some(tokens) = &self.tokens {
+            tokens.prompt.inc_by(prompt);
+            tokens.completion.inc_by(completion);
         }
     }
 
@@ -224,6 +272,7 @@ impl Metrics {
     /// The series of a model or preset name.
     pub fn model(&self, name: &str) -> ModelMetrics {
         let outcome = |value: &str| self.requests.total.with_label_values(&[name, value]);
+        let tokens = |kind: &str| self.requests.tokens.with_label_values(&[name, kind]);
         ModelMetrics {
             outcomes: [
                 outcome("cancelled"),
@@ -238,6 +287,12 @@ impl Metrics {
                 self.requests
                     .failovers
                     .with_label_values(&[name, reason.as_str()])
+            }),
+            duration: self.requests.duration.with_label_values(&[name]),
+            gaps: self.requests.gaps.with_label_values(&[name]),
+            tokens: self.counts_usage.then(|| Tokens {
+                prompt: tokens("prompt"),
+                completion: tokens("completion"),
             }),
         }
     }

@@ -1,9 +1,11 @@
 //! One request's attempts, from the first to the one that answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
+use http_body::Body as _;
 
 use super::account::Account;
 use super::body::Body;
@@ -14,27 +16,54 @@ use super::relay::Relay;
 use super::timer::{earlier, until};
 use super::watch::Watch;
 use super::worker::{Live, Worker};
+use crate::config::Reveal;
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
+use crate::upstream::{Attempt, Chain, Fallback, Run, Sent, Settled, Step, Tail};
 
 /// The answer to a request, before its fields are made fit for the client.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) response: Response<Body>,
-    /// Which target answered; `None` where its attempt was given up before its response was taken after all.
+    /// Which target answered; `None` where its attempt was given up before its response was taken after all, and where
+    /// the client may be told nothing.
     pub(super) by: Option<By>,
     pub(super) attempts: u32,
 }
 
-/// Names of what answered.
+/// What answered, and when.
 #[derive(Clone, Debug)]
 pub(super) struct By {
     pub(super) provider: Box<str>,
     pub(super) endpoint: Box<str>,
     pub(super) upstream_model: Option<Box<str>>,
+    /// Where a preset's fallback answers.
+    pub(super) fallback: Option<Fallback>,
+    /// From the request being whole to its first attempt.
+    pub(super) queue: Option<Duration>,
+    /// From the request's head to the first token, where that was waited for.
+    pub(super) first_token: Option<Duration>,
+}
+
+impl By {
+    /// `None` where a client may be told nothing of it.
+    fn of(tail: &Tail, account: &Account, reveal: Reveal) -> Option<Self> {
+        let link = tail.link();
+        if reveal == Reveal::None && link.fallback.is_none() {
+            return None;
+        }
+        let (queue, first_token) = account.timing();
+        Some(Self {
+            provider: tail.claim().provider().name.clone(),
+            endpoint: tail.claim().endpoint.name.clone(),
+            upstream_model: link.upstream_model.clone(),
+            fallback: link.fallback.clone(),
+            queue,
+            first_token,
+        })
+    }
 }
 
 /// What one attempt came to.
@@ -79,7 +108,8 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        let (ended, reply, settled) = settle(worker, live, &mut run, attempt, &prepared, total).await;
+        let (ended, reply, settled) =
+            settle(worker, live, &mut run, attempt, &prepared, total, &mut account).await;
         match (settled, reply) {
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
                 return answer(worker, reply, Some(tail), account, run.attempts());
@@ -89,14 +119,22 @@ pub(super) async fn exchange(
         }
         last = Some(ended);
     };
-    account.will_fail();
-    account.complete();
     let attempts = run.attempts();
+    let response = refusal.response(attempts);
+    settle_own(&mut account, &response);
     Answer {
-        response: refusal.response(attempts),
+        response,
         by: None,
         attempts,
     }
+}
+
+/// Books an error that is answered in one piece.
+fn settle_own(account: &mut Account, response: &Response<Body>) {
+    account.will_fail();
+    account.answered(response.status());
+    account.sent(response.body().size_hint().lower());
+    account.complete();
 }
 
 /// One visit to a target: once, and once more where a reused connection turned out dead.
@@ -107,11 +145,15 @@ async fn settle(
     mut attempt: Attempt,
     prepared: &Prepared,
     total: Option<Instant>,
+    account: &mut Account,
 ) -> (Ended, Option<Reply>, Settled) {
     let mut fresh = false;
     loop {
+        account.trying(&attempt);
         let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        match attempt.settle(run, worker.now(), &ended, Worker::draw()) {
+        let now = worker.now();
+        account.tried(&attempt, &ended, now);
+        match attempt.settle(run, now, &ended, Worker::draw()) {
             Settled::Again(again) => {
                 attempt = again;
                 fresh = true;
@@ -161,13 +203,10 @@ async fn try_once(
 }
 
 /// When the response head has to be there, and what it is called if it is not.
-fn head_deadline(
-    attempt: &Attempt,
-    total: Option<Instant>,
-) -> (Option<Instant>, fn(std::time::Duration) -> Ended) {
+fn head_deadline(attempt: &Attempt, total: Option<Instant>) -> (Option<Instant>, fn(Duration) -> Ended) {
     let first_token = attempt.first_token_deadline();
     let earliest = earlier(total, earlier(first_token, attempt.read_deadline()));
-    let ending: fn(std::time::Duration) -> Ended = if earliest.is_some() && earliest == total {
+    let ending: fn(Duration) -> Ended = if earliest.is_some() && earliest == total {
         |_| Ended::TotalDeadline
     } else if earliest.is_some() && earliest == first_token {
         |after| Ended::FirstTokenTimeout { after }
@@ -201,7 +240,10 @@ async fn judge_head(
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Watch::new(&model.config, peeked);
+    let mut watch = Watch::new(&model.config, peeked);
+    if model.counts_tokens() {
+        watch.count_tokens();
+    }
     if !peeked {
         return Tried {
             ended: committed,
@@ -246,19 +288,15 @@ fn answer(
     mut account: Account,
     attempts: u32,
 ) -> Answer {
-    let by = tail.as_ref().map(|tail| By {
-        provider: tail.claim().provider().name.clone(),
-        endpoint: tail.claim().endpoint.name.clone(),
-        upstream_model: tail.link().upstream_model.clone(),
-    });
+    let by = tail
+        .as_ref()
+        .and_then(|tail| By::of(tail, &account, worker.shared.server.reveal));
     let response = match reply {
         Reply::Embedded { status, data } => {
-            account.will_fail();
-            account.complete();
-            json(
-                StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY),
-                data,
-            )
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            let response = json(status, data);
+            settle_own(&mut account, &response);
+            response
         }
         Reply::Head {
             status,
@@ -268,7 +306,15 @@ fn answer(
             if status.as_u16() >= 400 {
                 account.will_fail();
             }
-            let mut response = Response::new(Body::relay(Relay::new(*lead, tail, account, worker)));
+            account.answered(status);
+            let counts = tail
+                .as_ref()
+                .is_some_and(|tail| tail.link().model.counts_tokens());
+            let mut relay = Relay::new(*lead, tail, account, worker);
+            if counts && is_readable_json(&headers) {
+                relay.meter();
+            }
+            let mut response = Response::new(Body::relay(relay));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
             response
@@ -325,11 +371,19 @@ fn ended_by(error: &net::Error) -> Ended {
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"text/event-stream")
+}
+
+fn is_readable_json(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"application/json") && !is_encoded(headers)
+}
+
+fn is_of_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
     let value = headers
         .get(http::header::CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    essence.trim_ascii().eq_ignore_ascii_case(wanted)
 }
 
 fn is_encoded(headers: &HeaderMap) -> bool {

@@ -5,14 +5,20 @@ use std::net::IpAddr;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::exchange::By;
-use crate::config::Reveal;
-use crate::upstream::Provider;
+use crate::config::{Notice, Reveal};
+use crate::policy::time::millis;
+use crate::upstream::{Chain, Provider};
 use crate::wire::http1;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+const TRACE: [HeaderName; 2] = [
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+];
 
 /// What says who a client is. It is for lb, or for one provider, and goes to no other.
 const CREDENTIALS: [HeaderName; 6] = [
@@ -25,12 +31,10 @@ const CREDENTIALS: [HeaderName; 6] = [
 ];
 
 /// Fields that lb answers for itself on each hop, or that steer lb.
-const OWN: [HeaderName; 6] = [
+const OWN: [HeaderName; 4] = [
     header::CONTENT_LENGTH,
     header::EXPECT,
     header::HOST,
-    HeaderName::from_static("traceparent"),
-    HeaderName::from_static("tracestate"),
     header::TRAILER,
 ];
 
@@ -45,21 +49,43 @@ pub(super) struct Peer {
     pub(super) https: bool,
 }
 
+/// What a chain's targets want of a request's fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted {
+    /// Answers without a content coding.
+    pub(super) identity: bool,
+    /// Some provider takes the client's trace context.
+    pub(super) trace: bool,
+}
+
+impl Wanted {
+    pub(super) fn by(chain: &Chain) -> Self {
+        Self {
+            identity: chain.links.iter().any(|link| link.model.is_strict()),
+            trace: chain
+                .links
+                .iter()
+                .any(|link| link.provider.config.propagate_trace),
+        }
+    }
+}
+
 /// The fields of a request as every attempt sends them; what differs from provider to provider comes on top.
 pub(super) fn forwardable(
     request: &HeaderMap,
     peer: Peer,
     id: &HeaderValue,
-    identity: bool,
+    wanted: Wanted,
     exempt: &HeaderName,
 ) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(request.len() + 4);
     for (name, value) in http1::end_to_end(request) {
-        if !OWN.contains(name) && name != exempt && !name.as_str().starts_with("x-lb-") {
+        let kept = !OWN.contains(name) && (wanted.trace || !TRACE.contains(name));
+        if kept && name != exempt && !name.as_str().starts_with("x-lb-") {
             out.append(name.clone(), value.clone());
         }
     }
-    if identity {
+    if wanted.identity {
         // The observer has to read the stream; a compressed one would pass it unseen.
         out.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
@@ -91,6 +117,12 @@ fn forwarded(out: &mut HeaderMap, request: &HeaderMap, peer: Peer) {
 /// The fields as `provider` gets them: without the client's credentials, with its own and its configured fields.
 pub(super) fn for_provider(base: &HeaderMap, provider: &Provider) -> HeaderMap {
     let mut out = base.clone();
+    if !provider.config.propagate_trace {
+        // They are there only where another target of the chain takes them.
+        for name in &TRACE {
+            out.remove(name);
+        }
+    }
     own(
         &mut out,
         provider.passthrough_auth,
@@ -125,18 +157,48 @@ pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     }
 }
 
-/// Tells the client who answered, as far as `reveal` lets it know.
+/// Tells the client who answered, as far as `reveal` lets it know, and that the answer is a degraded one.
 pub(super) fn reveal(headers: &mut HeaderMap, by: &By, attempts: u32, reveal: Reveal) {
+    let degraded = by
+        .fallback
+        .as_ref()
+        .filter(|fallback| fallback.notice != Notice::None);
+    if degraded.is_some() {
+        // No name of a model is in it, so it is for everybody.
+        put(headers, "x-lb-degraded", "1");
+    }
     if reveal == Reveal::None {
         return;
     }
     put(headers, "x-lb-provider", &by.provider);
-    put(headers, "x-lb-attempts", &attempts.to_string());
+    reveal_attempts(headers, attempts, reveal);
     if let Some(model) = &by.upstream_model {
         put(headers, "x-lb-model", model);
     }
+    if let Some(fallback) = &by.fallback {
+        put(headers, "x-lb-fallback", &fallback.preset);
+    }
     if reveal == Reveal::Endpoint {
         put(headers, "x-lb-endpoint", &by.endpoint);
+    }
+    let timing = [("queue", by.queue), ("ttft", by.first_token)];
+    let timing = timing
+        .into_iter()
+        .filter_map(|(name, span)| Some(format!("{name};dur={}", millis(span?))));
+    let timing = timing.collect::<Vec<_>>().join(", ");
+    if let (false, Ok(value)) = (timing.is_empty(), HeaderValue::from_str(&timing)) {
+        // Added to what the provider measured of its own.
+        headers.append(SERVER_TIMING, value);
+    }
+}
+
+/// Tells the client how many attempts were made, also where lb answers itself.
+pub(super) fn reveal_attempts(headers: &mut HeaderMap, attempts: u32, reveal: Reveal) {
+    if reveal != Reveal::None {
+        headers.insert(
+            HeaderName::from_static("x-lb-attempts"),
+            HeaderValue::from(attempts),
+        );
     }
 }
 

@@ -7,11 +7,12 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 
+use super::access::Arrival;
 use super::account::Account;
 use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
-use super::headers::{self, Peer};
+use super::headers::{self, Peer, Wanted};
 use super::models;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Received, percent_decoded, receive};
@@ -45,7 +46,10 @@ pub(super) async fn serve(
     let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
     let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
     let version = request.version();
-    let mut response = match route(&worker, rules, peer, &id, request).await {
+    let mut arrival = Arrival::of(&worker, unix, peer, &id, &request);
+    let routed = route(&worker, rules, peer, &id, &mut arrival, request).await;
+    let outcome = if routed.is_ok() { "ok" } else { "refused" };
+    let mut response = match routed {
         Ok(response) => response,
         Err(refusal) => {
             worker.shared.metrics.refused(refusal.code());
@@ -56,6 +60,7 @@ pub(super) async fn serve(
             response
         }
     };
+    arrival.answered(outcome, &response);
     headers::stamp(response.headers_mut(), id);
     response
 }
@@ -65,6 +70,7 @@ async fn route(
     rules: Rules,
     peer: Peer,
     id: &HeaderValue,
+    arrival: &mut Arrival,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     validate::check(&mut request)?;
@@ -72,14 +78,15 @@ async fn route(
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
     }
-    if !worker.shared.keys.admits(request.headers()) {
-        return Err(Refusal::InvalidKey);
+    let admitted = worker.shared.keys.admits(request.headers());
+    if let Some(name) = admitted.ok_or(Refusal::InvalidKey)? {
+        arrival.known_as(name);
     }
     let live = worker.shared.live.load_full();
     if let Some(listing) = listing(worker, &live, request.method(), path) {
         return listing;
     }
-    forward(worker, &live, rules, peer, id, request).await
+    forward(worker, &live, rules, peer, id, arrival, request).await
 }
 
 /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
@@ -108,6 +115,7 @@ async fn forward(
     rules: Rules,
     peer: Peer,
     id: &HeaderValue,
+    arrival: &mut Arrival,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
@@ -129,24 +137,27 @@ async fn forward(
         replayable: is_replayable(worker, bytes.as_ref()),
         repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
     };
-    let identity = chain.links.iter().any(|link| link.model.is_strict());
+    let wanted = Wanted::by(&chain);
     let fields = headers::forwardable(
         &parts.headers,
         peer,
         id,
-        identity,
+        wanted,
         &worker.shared.server.exempt_header,
     );
     let bodiless = parts.method == Method::HEAD;
+    let length = bytes.as_ref().map_or(0, bytes::Bytes::len) as u64;
     let prepared = Prepared::new(parts.method, &parts.uri, fields, bytes, envelope);
     // Nothing of the request outlives this line: its fields are views of hyper's read buffer.
     drop((parts.uri, parts.headers));
-    let account = Account::open(Arc::clone(&chain));
+    let account = Account::open(worker, Arc::clone(&chain), arrival, sent, length);
     let mut answer = exchange(worker, live, &chain, sent, prepared, account).await;
     let fields = answer.response.headers_mut();
     headers::returnable(fields, bodiless);
-    if let Some(by) = &answer.by {
-        headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
+    let reveal = worker.shared.server.reveal;
+    match &answer.by {
+        Some(by) => headers::reveal(fields, by, answer.attempts, reveal),
+        None => headers::reveal_attempts(fields, answer.attempts, reveal),
     }
     Ok(answer.response)
 }

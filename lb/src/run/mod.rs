@@ -17,6 +17,7 @@ mod dns;
 mod error;
 mod kernel;
 mod keys;
+mod log;
 mod routes;
 mod signals;
 mod workers;
@@ -34,12 +35,13 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
-use crate::proxy::{self, BindError, Bound, Drain, Live, Shared};
+use crate::proxy::{self, BindError, Bound, Drain, Live, Shared, Writer};
 use crate::upstream::{Context, Table};
 
 use self::kernel::Kernel;
 
 pub use error::StartError;
+pub use log::{Form, form};
 pub use signals::until_drained;
 
 /// A daemon that serves.
@@ -49,6 +51,8 @@ pub struct Daemon {
     data: Vec<SocketAddr>,
     admin: SocketAddr,
     threads: Vec<JoinHandle<()>>,
+    /// Ends last: the others have lines for it.
+    writer: Option<Writer>,
     drain_delay: Duration,
     drain_timeout: Duration,
 }
@@ -60,7 +64,8 @@ impl Daemon {
         let workers = workers::count(config.server.workers);
         let bound = bind(config, workers)?;
         let admin = control::bind(config.admin.address)?;
-        let shared = Arc::new(shared(config, workers)?);
+        let (shared, writer) = shared(config, workers)?;
+        let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
         let (kernel, observing) =
             Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
@@ -99,6 +104,7 @@ impl Daemon {
             data,
             admin: admin_address,
             threads,
+            writer,
             drain_delay: config.server.drain_delay,
             drain_timeout: config.server.drain_timeout,
         })
@@ -143,6 +149,9 @@ impl Daemon {
                 tracing::error!("a thread panicked");
             }
         }
+        if let Some(writer) = self.writer {
+            writer.finish();
+        }
     }
 }
 
@@ -163,7 +172,7 @@ fn bind(config: &Config, workers: usize) -> Result<Vec<Bound>, StartError> {
     config.listeners.iter().map(one).collect()
 }
 
-fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
+fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
     let clock = Clock::start();
     let edges: Vec<Duration> = config
         .metrics
@@ -171,7 +180,7 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
         .iter()
         .map(|edge| Duration::from_secs_f64(*edge))
         .collect();
-    let metrics = Arc::new(Metrics::new(&edges));
+    let metrics = Arc::new(Metrics::new(&edges).counting_usage(config.metrics.usage));
     let keys = keys::of_providers(config)?;
     let table = Table::build(
         config,
@@ -183,7 +192,8 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
         },
     );
     let routes = routes::build(config, workers)?;
-    Ok(Shared {
+    let (access, writer) = log::access(&config.log, &metrics)?.unzip();
+    let shared = Shared {
         live: ArcSwap::from_pointee(Live { table, routes }),
         metrics,
         clock,
@@ -194,7 +204,9 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs(),
-    })
+        access,
+    };
+    Ok((shared, writer))
 }
 
 fn view(shared: &Arc<Shared>, kernel: &Arc<Kernel>, token: Option<crate::admin::Token>) -> View {

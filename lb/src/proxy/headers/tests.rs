@@ -1,7 +1,10 @@
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
 
+use std::time::Duration;
+
 use super::*;
+use crate::upstream::Fallback;
 
 const EXEMPT: HeaderName = HeaderName::from_static("x-lb-exempt");
 
@@ -25,7 +28,10 @@ fn forwarded_of(fields: &[(&'static str, &'static str)], trusted: bool) -> Heade
         &map(fields),
         peer(trusted),
         &HeaderValue::from_static("id-1"),
-        true,
+        Wanted {
+            identity: true,
+            trace: false,
+        },
         &EXEMPT,
     )
 }
@@ -155,6 +161,9 @@ fn a_client_is_told_who_answered_only_as_far_as_configured() {
         provider: "gpu".into(),
         endpoint: "gpu-0".into(),
         upstream_model: Some("llama".into()),
+        fallback: None,
+        queue: None,
+        first_token: None,
     };
     let told = |level| {
         let mut headers = HeaderMap::new();
@@ -169,4 +178,59 @@ fn a_client_is_told_who_answered_only_as_far_as_configured() {
     ]);
     assert_eq!(told(Reveal::Provider), provider);
     assert_eq!(told(Reveal::Endpoint)["x-lb-endpoint"], "gpu-0");
+}
+
+// [PROXY-14]
+#[test]
+fn a_degraded_answer_says_so_to_everybody_and_by_whom_only_where_that_may_be_told() {
+    let told = |notice, level| {
+        let by = By {
+            provider: "spare".into(),
+            endpoint: "spare-0".into(),
+            upstream_model: None,
+            fallback: Some(Fallback {
+                preset: "small".into(),
+                notice,
+            }),
+            queue: Some(Duration::from_micros(15)),
+            first_token: Some(Duration::from_millis(70)),
+        };
+        let mut headers = map(&[("server-timing", "db;dur=1")]);
+        reveal(&mut headers, &by, 1, level);
+        headers
+    };
+    for (notice, degraded) in [
+        (Notice::Header, true),
+        (Notice::Comment, true),
+        (Notice::None, false),
+    ] {
+        let headers = told(notice, Reveal::None);
+        assert_eq!(headers.contains_key("x-lb-degraded"), degraded, "{notice:?}");
+        assert_eq!(headers.len(), 1 + usize::from(degraded), "{headers:?}");
+    }
+    let headers = told(Notice::Header, Reveal::Provider);
+    assert_eq!(headers["x-lb-fallback"], "small");
+    let timing: Vec<_> = headers.get_all("server-timing").iter().collect();
+    assert_eq!(timing, ["db;dur=1", "queue;dur=0.015, ttft;dur=70"]);
+}
+
+// [PROXY-15]
+#[test]
+fn a_trace_context_is_kept_only_for_a_chain_that_passes_it_on() {
+    let fields = map(&[("traceparent", "00-1-2-3"), ("tracestate", "a=b")]);
+    for trace in [false, true] {
+        let wanted = Wanted {
+            identity: false,
+            trace,
+        };
+        let sent = forwardable(
+            &fields,
+            peer(false),
+            &HeaderValue::from_static("id"),
+            wanted,
+            &EXEMPT,
+        );
+        let kept = ["traceparent", "tracestate"].map(|name| sent.contains_key(name));
+        assert_eq!(kept, [trace, trace]);
+    }
 }

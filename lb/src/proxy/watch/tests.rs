@@ -18,6 +18,7 @@ fn watch(content: bool, peeked: bool) -> Watch {
             committed: !peeked,
             ..Seen::default()
         },
+        usage: None,
     }
 }
 
