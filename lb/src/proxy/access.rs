@@ -27,6 +27,9 @@ pub use writer::{AccessLog, Form, TARGET, Writer};
 /// A request that has come in, until its model is known.
 #[derive(Debug)]
 pub(super) struct Arrival {
+    pub(super) peer: Peer,
+    /// The request's id.
+    pub(super) id: HeaderValue,
     begun: Instant,
     entry: Option<Entry>,
 }
@@ -37,18 +40,21 @@ impl Arrival {
         worker: &Arc<Worker>,
         unix: Duration,
         peer: Peer,
-        id: &HeaderValue,
+        id: HeaderValue,
         request: &Request<B>,
     ) -> Self {
         let begun = worker.now();
         let logged = worker.shared.access.is_some();
-        Self {
+        let entry = logged.then(|| Entry {
+            worker: Arc::clone(worker),
             begun,
-            entry: logged.then(|| Entry {
-                worker: Arc::clone(worker),
-                begun,
-                line: Some(Box::new(Line::new(unix, peer.ip, id, request))),
-            }),
+            line: Some(Box::new(Line::new(unix, peer.ip, &id, request))),
+        });
+        Self {
+            peer,
+            id,
+            begun,
+            entry,
         }
     }
 

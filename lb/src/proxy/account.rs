@@ -59,7 +59,7 @@ impl Account {
 
     /// An attempt begins.
     pub(super) fn trying(&mut self, attempt: &Attempt) {
-        self.tried.get_or_insert(attempt.started());
+        self.tried.get_or_insert_with(|| attempt.started());
         if let Some(entry) = &mut self.entry {
             entry.trying(attempt);
         }

@@ -109,7 +109,7 @@ pub(super) async fn exchange(
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
         let (ended, reply, settled) =
-            settle(worker, live, &mut run, attempt, &prepared, total, &mut account).await;
+            settle((worker, live), &mut run, attempt, &prepared, total, &mut account).await;
         match (settled, reply) {
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
                 return answer(worker, reply, Some(tail), account, run.attempts());
@@ -139,8 +139,7 @@ fn settle_own(account: &mut Account, response: &Response<Body>) {
 
 /// One visit to a target: once, and once more where a reused connection turned out dead.
 async fn settle(
-    worker: &Worker,
-    live: &Live,
+    (worker, live): (&Worker, &Live),
     run: &mut Run,
     mut attempt: Attempt,
     prepared: &Prepared,

@@ -46,8 +46,8 @@ pub(super) async fn serve(
     let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
     let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
     let version = request.version();
-    let mut arrival = Arrival::of(&worker, unix, peer, &id, &request);
-    let routed = route(&worker, rules, peer, &id, &mut arrival, request).await;
+    let mut arrival = Arrival::of(&worker, unix, peer, id, &request);
+    let routed = route(&worker, rules, &mut arrival, request).await;
     let outcome = if routed.is_ok() { "ok" } else { "refused" };
     let mut response = match routed {
         Ok(response) => response,
@@ -61,15 +61,13 @@ pub(super) async fn serve(
         }
     };
     arrival.answered(outcome, &response);
-    headers::stamp(response.headers_mut(), id);
+    headers::stamp(response.headers_mut(), arrival.id);
     response
 }
 
 async fn route(
     worker: &Arc<Worker>,
     rules: Rules,
-    peer: Peer,
-    id: &HeaderValue,
     arrival: &mut Arrival,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
@@ -86,7 +84,7 @@ async fn route(
     if let Some(listing) = listing(worker, &live, request.method(), path) {
         return listing;
     }
-    forward(worker, &live, rules, peer, id, arrival, request).await
+    forward(worker, &live, rules, arrival, request).await
 }
 
 /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
@@ -113,8 +111,6 @@ async fn forward(
     worker: &Arc<Worker>,
     live: &Arc<Live>,
     rules: Rules,
-    peer: Peer,
-    id: &HeaderValue,
     arrival: &mut Arrival,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
@@ -140,8 +136,8 @@ async fn forward(
     let wanted = Wanted::by(&chain);
     let fields = headers::forwardable(
         &parts.headers,
-        peer,
-        id,
+        arrival.peer,
+        &arrival.id,
         wanted,
         &worker.shared.server.exempt_header,
     );

@@ -9,7 +9,7 @@ fn count(metrics: &Metrics) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-// [METRIC-5]
+// [MEASURE-2]
 #[test]
 fn gaps_are_seen_a_batch_at_a_time_and_at_the_streams_end() {
     let metrics = Metrics::new(&[]);

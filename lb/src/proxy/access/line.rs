@@ -145,7 +145,6 @@ impl Line {
 
 /// A line by its keys, in the order in which they are written.
 #[derive(Debug, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "three facts, each a key of its own")]
 pub(super) struct Record<'a> {
     /// When the request ended.
     pub(super) ts: String,

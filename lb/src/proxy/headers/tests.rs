@@ -1,7 +1,7 @@
+use std::time::Duration;
+
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
-
-use std::time::Duration;
 
 use super::*;
 use crate::upstream::Fallback;
@@ -180,7 +180,7 @@ fn a_client_is_told_who_answered_only_as_far_as_configured() {
     assert_eq!(told(Reveal::Endpoint)["x-lb-endpoint"], "gpu-0");
 }
 
-// [PROXY-14]
+// [NOTICE-1]
 #[test]
 fn a_degraded_answer_says_so_to_everybody_and_by_whom_only_where_that_may_be_told() {
     let told = |notice, level| {
@@ -214,7 +214,7 @@ fn a_degraded_answer_says_so_to_everybody_and_by_whom_only_where_that_may_be_tol
     assert_eq!(timing, ["db;dur=1", "queue;dur=0.015, ttft;dur=70"]);
 }
 
-// [PROXY-15]
+// [TRACE-1]
 #[test]
 fn a_trace_context_is_kept_only_for_a_chain_that_passes_it_on() {
     let fields = map(&[("traceparent", "00-1-2-3"), ("tracestate", "a=b")]);

@@ -2,7 +2,9 @@ use super::*;
 
 fn of_events(events: &[&str]) -> (u64, u64) {
     let mut usage = Usage::default();
-    events.iter().for_each(|data| usage.event(data.as_bytes()));
+    for data in events {
+        usage.event(data.as_bytes());
+    }
     (usage.prompt, usage.completion)
 }
 

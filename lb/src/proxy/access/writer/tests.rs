@@ -92,5 +92,5 @@ fn what_is_queued_is_written_before_the_end() {
     log.queue.send(Message::Stop).unwrap();
     let mut out = Vec::new();
     write(&lines, Form::Json, &mut out);
-    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 900);
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 900);
 }
