@@ -27,7 +27,6 @@ pub use writer::{AccessLog, Form, TARGET, Writer};
 /// A request that has come in, until its model is known.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    pub(super) peer: Peer,
     /// The request's id.
     pub(super) id: HeaderValue,
     begun: Instant,
@@ -39,7 +38,7 @@ impl Arrival {
     pub(super) fn of<B>(
         worker: &Arc<Worker>,
         unix: Duration,
-        peer: Peer,
+        peer: &Peer,
         id: HeaderValue,
         request: &Request<B>,
     ) -> Self {
@@ -50,12 +49,7 @@ impl Arrival {
             begun,
             line: Some(Box::new(Line::new(unix, peer.ip, &id, request))),
         });
-        Self {
-            peer,
-            id,
-            begun,
-            entry,
-        }
+        Self { id, begun, entry }
     }
 
     /// When its head was there.

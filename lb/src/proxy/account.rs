@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Response, StatusCode};
+use http_body::Body as _;
 
 use super::access::{Arrival, Ending, Entry};
+use super::body::Body;
 use super::worker::Worker;
 use crate::metrics::RequestOutcome;
 use crate::policy::outcome::Ended;
@@ -89,8 +91,19 @@ impl Account {
         (queue, self.first_token.map(|at| at.since(self.begun)))
     }
 
-    /// The client is answered with this status.
+    /// lb answers by itself, with an error in one piece.
+    pub(super) fn answered_whole(&mut self, response: &Response<Body>) {
+        self.answered(response.status());
+        self.on_complete = RequestOutcome::Failed;
+        self.sent(response.body().size_hint().lower());
+        self.complete();
+    }
+
+    /// The client is answered with this status, which still has to reach it.
     pub(super) fn answered(&mut self, status: StatusCode) {
+        if status.as_u16() >= 400 {
+            self.on_complete = RequestOutcome::Failed;
+        }
         if let Some(entry) = &mut self.entry {
             entry.answered(status);
         }
@@ -99,11 +112,6 @@ impl Account {
     /// Bytes of the body went to the client.
     pub(super) fn sent(&mut self, bytes: u64) {
         self.sent += bytes;
-    }
-
-    /// The answer is an error; it still has to reach the client.
-    pub(super) fn will_fail(&mut self) {
-        self.on_complete = RequestOutcome::Failed;
     }
 
     /// The response ended as it should.

@@ -1,15 +1,16 @@
 //! One request's attempts, from the first to the one that answers.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
-use http_body::Body as _;
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
+use super::headers::Kept;
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
@@ -90,7 +91,7 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    prepared: Prepared,
+    prepared: &Prepared,
     mut account: Account,
 ) -> Answer {
     let begun = worker.now();
@@ -98,8 +99,14 @@ pub(super) async fn exchange(
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
     let mut last = None;
     let mut spare = None;
+    // The same endpoint once more, where a reused connection turned out dead.
+    let mut again = None;
     let refusal = loop {
-        let attempt = match run.next(worker.now(), &mut Worker::draw) {
+        let fresh = again.is_some();
+        let step = again
+            .take()
+            .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
+        let mut attempt = match step {
             Step::Try(attempt) => attempt,
             Step::Stop(stop) => match spare.take() {
                 Some(reply) => return answer(worker, reply, None, account, run.attempts()),
@@ -108,9 +115,16 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        let (ended, reply, settled) =
-            settle((worker, live), &mut run, attempt, &prepared, total, &mut account).await;
-        match (settled, reply) {
+        account.trying(&attempt);
+        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+        let now = worker.now();
+        account.tried(&attempt, &ended, now);
+        let settled = attempt.settle(&mut run, now, &ended, Worker::draw());
+        match (settled, response) {
+            (Settled::Again(same), _) => {
+                again = Some(same);
+                continue;
+            }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
                 return answer(worker, reply, Some(tail), account, run.attempts());
             }
@@ -121,44 +135,11 @@ pub(super) async fn exchange(
     };
     let attempts = run.attempts();
     let response = refusal.response(attempts);
-    settle_own(&mut account, &response);
+    account.answered_whole(&response);
     Answer {
         response,
         by: None,
         attempts,
-    }
-}
-
-/// Books an error that is answered in one piece.
-fn settle_own(account: &mut Account, response: &Response<Body>) {
-    account.will_fail();
-    account.answered(response.status());
-    account.sent(response.body().size_hint().lower());
-    account.complete();
-}
-
-/// One visit to a target: once, and once more where a reused connection turned out dead.
-async fn settle(
-    (worker, live): (&Worker, &Live),
-    run: &mut Run,
-    mut attempt: Attempt,
-    prepared: &Prepared,
-    total: Option<Instant>,
-    account: &mut Account,
-) -> (Ended, Option<Reply>, Settled) {
-    let mut fresh = false;
-    loop {
-        account.trying(&attempt);
-        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        let now = worker.now();
-        account.tried(&attempt, &ended, now);
-        match attempt.settle(run, now, &ended, Worker::draw()) {
-            Settled::Again(again) => {
-                attempt = again;
-                fresh = true;
-            }
-            settled => return (ended, response, settled),
-        }
     }
 }
 
@@ -172,14 +153,7 @@ async fn try_once(
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let outgoing = prepared.outgoing(attempt, live);
-    let route = &live.routes[attempt.claim().endpoint.id];
-    let connect_limit = attempt.claim().provider().connect_timeout;
-    let request = outgoing.request(&prepared.method);
-    let sending = worker
-        .client
-        .send(&request, &route.destination, fresh, connect_limit);
-    let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
+    let Some(sent) = send(worker, live, attempt, prepared, fresh, deadline).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
             ended: ending(after),
@@ -199,6 +173,38 @@ async fn try_once(
         }
         Ok(response) => judge_head(worker, attempt, response, total).await,
     }
+}
+
+/// The response's head, or `None` where it did not come by `deadline`.
+async fn send(
+    worker: &Worker,
+    live: &Live,
+    attempt: &Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    deadline: Option<Instant>,
+) -> Option<Result<Response<Incoming>, net::Error>> {
+    let claim = attempt.claim();
+    let provider = claim.provider();
+    let route = &live.routes[claim.endpoint.id];
+    let outgoing = prepared.outgoing(attempt);
+    let exempt = &worker.shared.server.exempt_header;
+    let kept = Kept {
+        auth: provider.passthrough_auth,
+        trace: provider.config.propagate_trace,
+    };
+    let passes = |name: &HeaderName| prepared.headers.passes(name, kept, exempt);
+    let request = net::Request {
+        method: &prepared.method,
+        target: &outgoing.target,
+        host: &route.host,
+        headers: prepared.headers.fields(&provider.fields, &passes),
+        body: outgoing.body(),
+    };
+    let sending = worker
+        .client
+        .send(&request, &route.destination, fresh, provider.connect_timeout);
+    until(deadline.map(|at| worker.shared.clock.tokio(at)), pin!(sending)).await
 }
 
 /// When the response head has to be there, and what it is called if it is not.
@@ -239,17 +245,15 @@ async fn judge_head(
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
-    let mut watch = Watch::new(&model.config, peeked);
-    if model.counts_tokens() {
-        watch.count_tokens();
-    }
+    let watch = Box::new(Watch::new(&model.config, peeked, model.counts_tokens()));
     if !peeked {
         return Tried {
             ended: committed,
             response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
         };
     }
-    let (ended, response) = match peek(worker, attempt, body, watch, total).await {
+    // Boxed, so that answers that are no streams do not carry its room.
+    let (ended, response) = match Box::pin(peek(worker, attempt, body, watch, total)).await {
         Peeked::Commit { lead, first_data } => {
             (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
         }
@@ -294,7 +298,7 @@ fn answer(
         Reply::Embedded { status, data } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             let response = json(status, data);
-            settle_own(&mut account, &response);
+            account.answered_whole(&response);
             response
         }
         Reply::Head {
@@ -302,15 +306,9 @@ fn answer(
             headers,
             lead,
         } => {
-            if status.as_u16() >= 400 {
-                account.will_fail();
-            }
             account.answered(status);
-            let counts = tail
-                .as_ref()
-                .is_some_and(|tail| tail.link().model.counts_tokens());
             let mut relay = Relay::new(*lead, tail, account, worker);
-            if counts && is_readable_json(&headers) {
+            if is_readable_json(&headers) {
                 relay.meter();
             }
             let mut response = Response::new(Body::relay(relay));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Request, Uri};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -29,14 +29,11 @@ pub(super) struct Received {
 const FIRST_RESERVE: usize = 64 * 1024;
 
 /// Reads the body up to `limit` bytes. The model is the body's, else `x-lb-model`'s, else the query's.
-pub(super) async fn receive(
-    (uri, headers): (&Uri, &HeaderMap),
-    body: Incoming,
-    rules: Rules,
-) -> Result<Received, Refusal> {
+pub(super) async fn receive(request: &mut Request<Incoming>, rules: Rules) -> Result<Received, Refusal> {
     let limit = rules.max_body_bytes;
-    let elsewhere = named_elsewhere(uri, headers);
-    if body.is_end_stream() {
+    let headers = request.headers();
+    let elsewhere = named_elsewhere(request.uri(), headers);
+    if request.body().is_end_stream() {
         let model = elsewhere.ok_or_else(no_model)?;
         return Ok(Received {
             bytes: None,
@@ -53,7 +50,7 @@ pub(super) async fn receive(
     }
     let mut scanner = Scanner::new();
     let mut fault = None;
-    let bytes = collect(body, rules, |chunk| {
+    let bytes = collect(request.body_mut(), rules, |chunk| {
         if !opaque && fault.is_none() {
             fault = scanner.feed(chunk).err();
         }
@@ -90,7 +87,7 @@ fn resolve(
 }
 
 /// All chunks as one piece; a body of one chunk is not copied.
-async fn collect<B>(mut body: B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
+async fn collect<B>(body: &mut B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {

@@ -34,7 +34,7 @@ pub(super) struct Relay {
     withheld_bytes: u64,
     body: Incoming,
     end: End,
-    watch: Option<Watch>,
+    watch: Option<Box<Watch>>,
     /// `None` for a response that is passed on after its attempt was given up.
     tail: Option<Tail>,
     idle: Option<Idle>,
@@ -127,9 +127,13 @@ impl Relay {
         relay
     }
 
-    /// Counts the tokens of a JSON answer by what it says at its end.
+    /// Says that the answer is JSON: where its tokens are counted, that is done by what it says at its end.
     pub(super) fn meter(&mut self) {
-        self.meter = Some(Box::default());
+        let counted = self
+            .tail
+            .as_ref()
+            .is_some_and(|tail| tail.link().model.counts_tokens());
+        self.meter = counted.then(Box::default);
     }
 
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
@@ -267,7 +271,7 @@ impl Relay {
     /// The body ended as its framing promised.
     fn complete(&mut self) {
         self.end = End::Clean;
-        let first = self.watch.as_mut().is_some_and(Watch::finish);
+        let first = self.watch.as_mut().is_some_and(|watch| watch.finish());
         if let Some(mut tail) = self.tail.take() {
             if first {
                 let now = self.worker.now();
@@ -316,7 +320,7 @@ impl Relay {
             .as_mut()
             .and_then(|inserts| inserts.keepalive.as_mut());
         match keepalive {
-            Some(keepalive) if self.watch.as_ref().is_some_and(Watch::is_at_boundary) => {
+            Some(keepalive) if self.watch.as_ref().is_some_and(|watch| watch.is_at_boundary()) => {
                 keepalive.poll(cx, (since, now), clock).map(Quiet::Comment)
             }
             _ => Poll::Pending,

@@ -52,8 +52,9 @@ pub(super) enum Decision {
 }
 
 impl Watch {
-    /// For a stream of `model`; `peeked` where its head is withheld until a [`Decision`].
-    pub(super) fn new(model: &Model, peeked: bool) -> Self {
+    /// For a stream of `model`; `peeked` where its head is withheld until a [`Decision`], `counted` where note is taken
+    /// of what events say about tokens.
+    pub(super) fn new(model: &Model, peeked: bool, counted: bool) -> Self {
         let rules = Rules {
             content: model.first_token == FirstToken::Content,
             past_preamble: model.peek.past_preamble,
@@ -66,13 +67,8 @@ impl Watch {
             observer: Observer::new(model.max_event_bytes),
             rules,
             seen,
-            usage: None,
+            usage: counted.then(Box::default),
         }
-    }
-
-    /// Takes note of what events say about tokens.
-    pub(super) fn count_tokens(&mut self) {
-        self.usage = Some(Box::default());
     }
 
     /// What events said about tokens, where that was asked for.

@@ -96,13 +96,13 @@ async fn a_body_keeps_pace_or_is_given_up() {
     };
     let collected = async |every, pieces, size| {
         let begun = Instant::now();
-        let body = Dripping {
+        let mut body = Dripping {
             every,
             pieces,
             size,
             sleep: Box::pin(tokio::time::sleep(every)),
         };
-        let read = collect(body, rules, |_| ()).await;
+        let read = collect(&mut body, rules, |_| ()).await;
         (read.map(|bytes| bytes.len()), begun.elapsed())
     };
     // Fast enough, for as long as it takes.
