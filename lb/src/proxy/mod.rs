@@ -31,6 +31,7 @@ mod prepare;
 mod receive;
 mod relay;
 mod service;
+mod silence;
 mod socket;
 mod sources;
 mod timer;

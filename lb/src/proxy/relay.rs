@@ -3,24 +3,21 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::account::Account;
-use super::alarm::Alarm;
 use super::insert::{Cause, DEGRADED, Inserts, may_precede};
 use super::meter::Meter;
 use super::peek::{End, Lead};
+use super::silence::Silence;
 use super::watch::Watch;
 use super::worker::Worker;
 use crate::config::Notice;
-use crate::metrics::Gaps;
 use crate::net::Incoming;
 use crate::policy::outcome::Ended;
-use crate::policy::time::Instant;
-use crate::upstream::Tail;
+use crate::upstream::{Model, Tail};
 
 /// The response cannot be completed: the client's connection is closed in the middle, so that it can tell.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -37,9 +34,7 @@ pub(super) struct Relay {
     watch: Option<Box<Watch>>,
     /// `None` for a response that is passed on after its attempt was given up.
     tail: Option<Tail>,
-    idle: Option<Idle>,
-    wait: Wait,
-    gaps: Option<Gaps>,
+    silence: Silence,
     inserts: Option<Box<Inserts>>,
     /// Where the tokens of a JSON answer are counted.
     meter: Option<Box<Meter>>,
@@ -48,22 +43,6 @@ pub(super) struct Relay {
     failed: bool,
     /// Whether a frame was handed over that hyper may not have written yet.
     unflushed: bool,
-}
-
-/// The limit of an upstream's silence.
-#[derive(Debug)]
-struct Idle {
-    limit: Duration,
-    alarm: Alarm,
-}
-
-/// The upstream's silences. The clock is read once for each, when it begins.
-#[derive(Debug, Default)]
-struct Wait {
-    /// Since when the upstream has been waited for; `None` while it is not.
-    since: Option<Instant>,
-    /// When the wait before this one began.
-    before: Option<Instant>,
 }
 
 /// What a silence has led to.
@@ -87,10 +66,12 @@ impl Relay {
             tail.forget();
         }
         let link = tail.as_ref().map(Tail::link);
-        let idle = link.and_then(|link| link.timers.idle).map(Idle::new);
+        let limit = link.and_then(|link| link.timers.idle);
         let mut inserts = None;
+        let mut commit = None;
         // What lb cannot read it does not speak in.
         if let (Some(link), Some(_)) = (link, &lead.watch) {
+            commit = Some(worker.now());
             inserts = Inserts::of(&link.model.config);
             if link
                 .fallback
@@ -113,9 +94,7 @@ impl Relay {
             end: lead.end,
             watch: lead.watch,
             tail,
-            idle,
-            wait: Wait::default(),
-            gaps: None,
+            silence: Silence::new(limit, commit),
             inserts,
             meter: None,
             account,
@@ -123,6 +102,7 @@ impl Relay {
             failed: false,
             unflushed: false,
         };
+        relay.heed_late_error();
         relay.close_if_done();
         relay
     }
@@ -162,7 +142,7 @@ impl Relay {
                 }
             }
             Poll::Ready(Some(Ok(frame))) => {
-                self.wait.since = None;
+                self.silence.broken();
                 let mut length = 0;
                 if let Some(data) = frame.data_ref() {
                     length = data.len() as u64;
@@ -218,18 +198,21 @@ impl Relay {
             meter.feed(data);
         }
         let Some(watch) = &mut self.watch else { return };
-        let first = watch.feed(data);
-        if !first && !watch.has_late_error() {
-            return;
-        }
-        let Some(tail) = &mut self.tail else { return };
-        let now = self.worker.now();
-        if first {
+        if watch.feed(data)
+            && let Some(tail) = &mut self.tail
+        {
+            let now = self.worker.now();
             tail.first_data(now);
             self.account.first_token(now);
         }
-        if let Some(code) = watch.take_late_error() {
-            tail.failed(now, &Ended::LateError { code }, Worker::draw());
+        self.heed_late_error();
+    }
+
+    /// Books an error event that came after the commit, be it in the chunk that brought the commit.
+    fn heed_late_error(&mut self) {
+        let code = self.watch.as_mut().and_then(|watch| watch.take_late_error());
+        if let (Some(code), Some(tail)) = (code, &mut self.tail) {
+            tail.failed(self.worker.now(), &Ended::LateError { code }, Worker::draw());
             self.failed = true;
         }
     }
@@ -271,6 +254,10 @@ impl Relay {
     /// The body ended as its framing promised.
     fn complete(&mut self) {
         self.end = End::Clean;
+        if self.silence.has_gap() {
+            self.silence
+                .measure(self.worker.now(), model_of(self.tail.as_ref()));
+        }
         let first = self.watch.as_mut().is_some_and(|watch| watch.finish());
         if let Some(mut tail) = self.tail.take() {
             if first {
@@ -308,11 +295,9 @@ impl Relay {
 
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<Quiet> {
         let now = self.worker.now();
-        let since = self.waiting_since(now);
+        let since = self.silence.goes_on(now, model_of(self.tail.as_ref()));
         let clock = &self.worker.shared.clock;
-        if let Some(Idle { limit, alarm }) = &mut self.idle
-            && alarm.poll(cx, now, since + *limit, clock).is_ready()
-        {
+        if self.silence.poll_too_long(cx, (since, now), clock).is_ready() {
             return Poll::Ready(Quiet::TooLong);
         }
         let keepalive = self
@@ -326,31 +311,10 @@ impl Relay {
             _ => Poll::Pending,
         }
     }
-
-    /// Since when the upstream is waited for. The gap between two arrivals is that between the two waits behind them,
-    /// which is what they lie apart when the client takes them as they come.
-    fn waiting_since(&mut self, now: Instant) -> Instant {
-        if let Some(since) = self.wait.since {
-            return since;
-        }
-        self.wait.since = Some(now);
-        if let (Some(before), Some(tail), true) =
-            (self.wait.before.replace(now), &self.tail, self.watch.is_some())
-        {
-            let gaps = self.gaps.get_or_insert_with(|| tail.link().model.gaps());
-            gaps.record(now.since(before));
-        }
-        now
-    }
 }
 
-impl Idle {
-    fn new(limit: Duration) -> Self {
-        Self {
-            limit,
-            alarm: Alarm::new(limit),
-        }
-    }
+fn model_of(tail: Option<&Tail>) -> Option<&Model> {
+    tail.map(|tail| &*tail.link().model)
 }
 
 /// Puts the notice of a degraded answer before its first frame.

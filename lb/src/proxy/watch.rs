@@ -142,11 +142,6 @@ impl Watch {
         self.observer.at_boundary()
     }
 
-    /// Whether an error event came after the commit and was not taken yet.
-    pub(super) fn has_late_error(&self) -> bool {
-        self.seen.late_error.is_some()
-    }
-
     /// The status of an error event that came after the commit, once.
     pub(super) fn take_late_error(&mut self) -> Option<u16> {
         self.seen.late_error.take()
