@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{command::Result, ebpf::linker};
 
+mod bench;
 mod ci;
 mod command;
 mod coverage;
@@ -62,6 +63,8 @@ enum Verb {
     Sim(sim::Args),
     /// Measure line coverage, and fail where it must be complete and is not
     Coverage,
+    /// Measure what lb costs
+    Bench(bench::Args),
     /// Fuzz one target
     Fuzz(fuzz::Args),
     /// Run the tests so that they accept the golden files they produce
@@ -100,6 +103,7 @@ fn run(verb: Verb) -> Result {
         Verb::E2e => e2e::run(),
         Verb::Sim(args) => sim::run(&args),
         Verb::Coverage => coverage::run(),
+        Verb::Bench(args) => bench::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Golden => golden::run(),
     }

@@ -49,7 +49,7 @@ impl Account {
             chain,
             worker: Arc::clone(worker),
             begun: arrival.begun(),
-            whole: worker.now(),
+            whole: arrival.begun(),
             tried: None,
             first_token: None,
             sent: 0,
@@ -57,6 +57,11 @@ impl Account {
             closed: false,
             entry,
         }
+    }
+
+    /// All of it was read by then.
+    pub(super) fn whole(&mut self, now: Instant) {
+        self.whole = now;
     }
 
     /// An attempt begins.

@@ -2,23 +2,18 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use tokio::time::Sleep;
+use tokio::time::{Sleep, sleep_until};
 
 use crate::clock::Clock;
 use crate::policy::time::Instant;
 
-/// Armed once, and moved only when it fires: a timer set for every token would cost more than relaying it.
-#[derive(Debug)]
-pub(super) struct Alarm(Pin<Box<Sleep>>);
+/// Made when it is first waited for, since most answers come whole, and moved only when it fires: a timer set for every
+/// token would cost more than relaying it.
+#[derive(Debug, Default)]
+pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// An alarm for something that is due in `earliest` at the earliest.
-    pub(super) fn new(earliest: Duration) -> Self {
-        Self(Box::pin(tokio::time::sleep(earliest)))
-    }
-
     /// Whether `due` has come by `now`. It may only ever be put off, never brought forward.
     pub(super) fn poll(
         &mut self,
@@ -27,12 +22,15 @@ impl Alarm {
         due: Instant,
         clock: &Clock,
     ) -> Poll<()> {
+        let sleep = self
+            .0
+            .get_or_insert_with(|| Box::pin(sleep_until(clock.tokio(due))));
         loop {
-            ready!(self.0.as_mut().poll(cx));
+            ready!(sleep.as_mut().poll(cx));
             if now >= due {
                 return Poll::Ready(());
             }
-            self.0.as_mut().reset(clock.tokio(due));
+            sleep.as_mut().reset(clock.tokio(due));
         }
     }
 }

@@ -10,62 +10,18 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
-use super::headers::Kept;
+use super::headers::{self, By, Kept};
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
 use super::timer::{earlier, until};
 use super::watch::Watch;
 use super::worker::{Live, Worker};
-use crate::config::Reveal;
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Fallback, Run, Sent, Settled, Step, Tail};
-
-/// The answer to a request, before its fields are made fit for the client.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) response: Response<Body>,
-    /// Which target answered; `None` where its attempt was given up before its response was taken after all, and where
-    /// the client may be told nothing.
-    pub(super) by: Option<By>,
-    pub(super) attempts: u32,
-}
-
-/// What answered, and when.
-#[derive(Clone, Debug)]
-pub(super) struct By {
-    pub(super) provider: Box<str>,
-    pub(super) endpoint: Box<str>,
-    pub(super) upstream_model: Option<Box<str>>,
-    /// Where a preset's fallback answers.
-    pub(super) fallback: Option<Fallback>,
-    /// From the request being whole to its first attempt.
-    pub(super) queue: Option<Duration>,
-    /// From the request's head to the first token, where that was waited for.
-    pub(super) first_token: Option<Duration>,
-}
-
-impl By {
-    /// `None` where a client may be told nothing of it.
-    fn of(tail: &Tail, account: &Account, reveal: Reveal) -> Option<Self> {
-        let link = tail.link();
-        if reveal == Reveal::None && link.fallback.is_none() {
-            return None;
-        }
-        let (queue, first_token) = account.timing();
-        Some(Self {
-            provider: tail.claim().provider().name.clone(),
-            endpoint: tail.claim().endpoint.name.clone(),
-            upstream_model: link.upstream_model.clone(),
-            fallback: link.fallback.clone(),
-            queue,
-            first_token,
-        })
-    }
-}
+use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
 
 /// What one attempt came to.
 struct Tried {
@@ -93,8 +49,9 @@ pub(super) async fn exchange(
     sent: Sent,
     prepared: &Prepared,
     mut account: Account,
-) -> Answer {
+) -> Response<Body> {
     let begun = worker.now();
+    account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
     let mut last = None;
@@ -134,13 +91,10 @@ pub(super) async fn exchange(
         last = Some(ended);
     };
     let attempts = run.attempts();
-    let response = refusal.response(attempts);
+    let mut response = refusal.response(attempts);
     account.answered_whole(&response);
-    Answer {
-        response,
-        by: None,
-        attempts,
-    }
+    headers::reveal_attempts(response.headers_mut(), attempts, worker.shared.server.reveal);
+    response
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
@@ -283,45 +237,58 @@ impl Reply {
     }
 }
 
-/// Makes a reply the answer.
+/// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
     attempts: u32,
-) -> Answer {
-    let by = tail
-        .as_ref()
-        .and_then(|tail| By::of(tail, &account, worker.shared.server.reveal));
-    let response = match reply {
+) -> Response<Body> {
+    let (mut response, lead) = match reply {
         Reply::Embedded { status, data } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-            let response = json(status, data);
-            account.answered_whole(&response);
-            response
+            (json(status, data), None)
         }
         Reply::Head {
             status,
             headers,
             lead,
         } => {
-            account.answered(status);
-            let mut relay = Relay::new(*lead, tail, account, worker);
-            if is_readable_json(&headers) {
-                relay.meter();
-            }
-            let mut response = Response::new(Body::relay(relay));
+            let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
-            response
+            (response, Some(lead))
         }
     };
-    Answer {
-        response,
-        by,
-        attempts,
+    let reveal = worker.shared.server.reveal;
+    match &tail {
+        Some(tail) => {
+            let (queue, first_token) = account.timing();
+            let by = By {
+                provider: &tail.claim().provider().name,
+                endpoint: &tail.claim().endpoint.name,
+                upstream_model: tail.link().upstream_model.as_deref(),
+                fallback: tail.link().fallback.as_ref(),
+                queue,
+                first_token,
+            };
+            headers::reveal(response.headers_mut(), by, attempts, reveal);
+        }
+        None => headers::reveal_attempts(response.headers_mut(), attempts, reveal),
     }
+    match lead {
+        None => account.answered_whole(&response),
+        Some(lead) => {
+            account.answered(response.status());
+            let mut relay = Relay::new(*lead, tail, account, worker);
+            if relay.counts_tokens() && is_readable_json(response.headers()) {
+                relay.meter();
+            }
+            *response.body_mut() = Body::relay(relay);
+        }
+    }
+    response
 }
 
 /// Why nothing is left to try, as the client is told.

@@ -1,13 +1,14 @@
 //! Which fields of a request reach an upstream, and which of a response its client.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use super::exchange::By;
 use crate::config::{Notice, Reveal};
 use crate::net::{Field, Fields};
 use crate::policy::time::millis;
+use crate::upstream::Fallback;
 use crate::wire::http1::{self, HopByHop};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -123,7 +124,7 @@ impl Forwardable {
 
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.
 fn forwarded(added: &mut Vec<Field>, client: &HeaderMap, peer: &Peer) {
-    let before = client.get(X_FORWARDED_FOR).filter(|_| peer.trusted);
+    let before = peer.trusted.then(|| client.get(X_FORWARDED_FOR)).flatten();
     let chain = before.and_then(|before| {
         let before = before.to_str().ok()?;
         HeaderValue::from_str(&format!("{before}, {}", peer.ip)).ok()
@@ -147,29 +148,42 @@ pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     }
 }
 
+/// What answered, and when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By<'a> {
+    pub(super) provider: &'a str,
+    pub(super) endpoint: &'a str,
+    pub(super) upstream_model: Option<&'a str>,
+    /// Where a preset's fallback answers.
+    pub(super) fallback: Option<&'a Fallback>,
+    /// From the request being whole to its first attempt.
+    pub(super) queue: Option<Duration>,
+    /// From the request's head to the first token, where that was waited for.
+    pub(super) first_token: Option<Duration>,
+}
+
 /// Tells the client who answered, as far as `reveal` lets it know, and that the answer is a degraded one.
-pub(super) fn reveal(headers: &mut HeaderMap, by: &By, attempts: u32, reveal: Reveal) {
-    let degraded = by
+pub(super) fn reveal(headers: &mut HeaderMap, by: By<'_>, attempts: u32, reveal: Reveal) {
+    if by
         .fallback
-        .as_ref()
-        .filter(|fallback| fallback.notice != Notice::None);
-    if degraded.is_some() {
+        .is_some_and(|fallback| fallback.notice != Notice::None)
+    {
         // No name of a model is in it, so it is for everybody.
         put(headers, "x-lb-degraded", "1");
     }
     if reveal == Reveal::None {
         return;
     }
-    put(headers, "x-lb-provider", &by.provider);
+    put(headers, "x-lb-provider", by.provider);
     reveal_attempts(headers, attempts, reveal);
-    if let Some(model) = &by.upstream_model {
+    if let Some(model) = by.upstream_model {
         put(headers, "x-lb-model", model);
     }
-    if let Some(fallback) = &by.fallback {
+    if let Some(fallback) = by.fallback {
         put(headers, "x-lb-fallback", &fallback.preset);
     }
     if reveal == Reveal::Endpoint {
-        put(headers, "x-lb-endpoint", &by.endpoint);
+        put(headers, "x-lb-endpoint", by.endpoint);
     }
     let timing = [("queue", by.queue), ("ttft", by.first_token)];
     let timing = timing
@@ -200,10 +214,8 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
 
 /// The request's id: a trusted peer's own, else a new one (`UUIDv7`: sorts by time, unguessable).
 pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, random: u128) -> HeaderValue {
-    if let Some(kept) = headers
-        .get(X_REQUEST_ID)
-        .filter(|value| peer.trusted && value.len() <= 128)
-    {
+    let given = peer.trusted.then(|| headers.get(X_REQUEST_ID)).flatten();
+    if let Some(kept) = given.filter(|value| value.len() <= 128) {
         return kept.clone();
     }
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;

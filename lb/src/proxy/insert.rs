@@ -74,7 +74,7 @@ impl KeepAlive {
         Self {
             every,
             said: Instant::default(),
-            alarm: Alarm::new(every),
+            alarm: Alarm::default(),
         }
     }
 

@@ -107,13 +107,14 @@ impl Relay {
         relay
     }
 
-    /// Says that the answer is JSON: where its tokens are counted, that is done by what it says at its end.
+    /// Whether the tokens of this answer are counted.
+    pub(super) fn counts_tokens(&self) -> bool {
+        model_of(self.tail.as_ref()).is_some_and(Model::counts_tokens)
+    }
+
+    /// Says that the answer is JSON, whose tokens are counted by what it says at its end.
     pub(super) fn meter(&mut self) {
-        let counted = self
-            .tail
-            .as_ref()
-            .is_some_and(|tail| tail.link().model.counts_tokens());
-        self.meter = counted.then(Box::default);
+        self.meter = Some(Box::default());
     }
 
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {

@@ -1,5 +1,6 @@
 //! The life of a request, on one screen.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use hyper::body::Incoming;
 
 use super::access::Arrival;
 use super::account::Account;
+use super::activity::Busy;
 use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
@@ -42,8 +44,9 @@ pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
     peer: Peer,
+    mut busy: Busy,
     mut request: Request<Incoming>,
-) -> impl Future<Output = Response<Body>> {
+) -> impl Future<Output = Result<Response<Body>, Infallible>> {
     async move {
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
@@ -67,7 +70,9 @@ pub(super) fn serve(
         });
         arrival.answered(outcome, &response);
         headers::stamp(response.headers_mut(), arrival.id);
-        response
+        busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+        response.body_mut().keep(busy);
+        Ok(response)
     }
 }
 
@@ -163,15 +168,9 @@ async fn forward(
         envelope,
     );
     let account = Account::open(worker, Arc::clone(&chain), arrival, sent, length);
-    let mut answer = exchange(worker, live, &chain, sent, &prepared, account).await;
-    let fields = answer.response.headers_mut();
-    headers::returnable(fields, bodiless);
-    let reveal = worker.shared.server.reveal;
-    match &answer.by {
-        Some(by) => headers::reveal(fields, by, answer.attempts, reveal),
-        None => headers::reveal_attempts(fields, answer.attempts, reveal),
-    }
-    Ok(answer.response)
+    let mut response = exchange(worker, live, &chain, sent, &prepared, account).await;
+    headers::returnable(response.headers_mut(), bodiless);
+    Ok(response)
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.

@@ -26,7 +26,7 @@ impl Silence {
     /// May last for `limit`; its gaps are measured from `commit` on.
     pub(super) fn new(limit: Option<Duration>, commit: Option<Instant>) -> Self {
         Self {
-            limit: limit.map(|limit| (limit, Alarm::new(limit))),
+            limit: limit.map(|limit| (limit, Alarm::default())),
             since: None,
             before: commit,
             arrived: false,

@@ -162,16 +162,16 @@ fn a_response_loses_its_hop_fields_and_its_length_but_a_head_response_keeps_the_
 #[test]
 fn a_client_is_told_who_answered_only_as_far_as_configured() {
     let by = By {
-        provider: "gpu".into(),
-        endpoint: "gpu-0".into(),
-        upstream_model: Some("llama".into()),
+        provider: "gpu",
+        endpoint: "gpu-0",
+        upstream_model: Some("llama"),
         fallback: None,
         queue: None,
         first_token: None,
     };
     let told = |level| {
         let mut headers = HeaderMap::new();
-        reveal(&mut headers, &by, 2, level);
+        reveal(&mut headers, by, 2, level);
         headers
     };
     assert_eq!(told(Reveal::None), HeaderMap::new());
@@ -188,19 +188,20 @@ fn a_client_is_told_who_answered_only_as_far_as_configured() {
 #[test]
 fn a_degraded_answer_says_so_to_everybody_and_by_whom_only_where_that_may_be_told() {
     let told = |notice, level| {
+        let fallback = Fallback {
+            preset: "small".into(),
+            notice,
+        };
         let by = By {
-            provider: "spare".into(),
-            endpoint: "spare-0".into(),
+            provider: "spare",
+            endpoint: "spare-0",
             upstream_model: None,
-            fallback: Some(Fallback {
-                preset: "small".into(),
-                notice,
-            }),
+            fallback: Some(&fallback),
             queue: Some(Duration::from_micros(15)),
             first_token: Some(Duration::from_millis(70)),
         };
         let mut headers = map(&[("server-timing", "db;dur=1")]);
-        reveal(&mut headers, &by, 1, level);
+        reveal(&mut headers, by, 1, level);
         headers
     };
     for (notice, degraded) in [

@@ -1,7 +1,5 @@
 //! The way out: a request's head as bytes.
 
-use std::io::Write as _;
-
 use http::Method;
 use http::header::{self, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
@@ -47,7 +45,9 @@ where
         }
     }
     if let Some(length) = head.content_length {
-        write!(out, "content-length: {length}\r\n").expect("writing to a Vec cannot fail");
+        out.extend_from_slice(b"content-length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
 }
