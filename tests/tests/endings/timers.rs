@@ -56,7 +56,7 @@ fn unanswering() -> (Socket, Vec<Socket>, String) {
     (listener, queued, format!("127.0.0.1:{port}"))
 }
 
-// [NET-30] [ACCESS-1]
+// [ACCESS-1]
 #[tokio::test]
 async fn connect_ms_sends_the_request_to_the_next_target() {
     for (upstream, scheme) in [(false, "http"), (true, "https")] {
