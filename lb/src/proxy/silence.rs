@@ -78,3 +78,6 @@ impl Silence {
         self.gaps.get_or_insert_with(|| model.gaps()).record(gap);
     }
 }
+
+#[cfg(test)]
+mod tests;
