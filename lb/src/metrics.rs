@@ -11,14 +11,13 @@ mod families;
 mod gaps;
 mod handles;
 mod kernel;
+mod words;
 
 pub use families::Metrics;
 pub use gaps::Gaps;
-pub use handles::{
-    AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome,
-    Role,
-};
+pub use handles::{EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics};
 pub use kernel::TrafficMetrics;
+pub use words::{AttemptOutcome, RequestOutcome, Role};
 
 #[cfg(test)]
 mod tests;

@@ -65,7 +65,7 @@ enum Verb {
     Coverage,
     /// Measure what lb costs
     Bench(bench::Args),
-    /// Fuzz one target
+    /// Fuzz one target, or each
     Fuzz(fuzz::Args),
     /// Run the tests so that they accept the golden files they produce
     Golden,

@@ -56,7 +56,7 @@ pub use self::{
     explain::{Origin, Setting},
     failure::{Checked, Failure},
     kernel::{Attach, Kernel, KernelMode, Signals, Steps},
-    listener::{Certificate, Listener, ListenerTls},
+    listener::{Certificate, Listener, ListenerTls, Place},
     model::{
         Fallback, FirstToken, Kind, Model, NamedPool, Notice, Pattern, Peek, Read, Strategy, StreamMode,
         Target,

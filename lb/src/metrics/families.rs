@@ -1,5 +1,6 @@
 //! The registry and its families.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prometheus::core::Collector;
@@ -20,9 +21,13 @@ pub struct Metrics {
     pub(super) endpoints: Endpoints,
     pub(super) kernel: Kernel,
     /// Whether tokens are counted by the `usage` of answers.
-    pub(super) counts_usage: bool,
+    pub(super) counts_usage: AtomicBool,
     /// Access lines that nobody wrote, since the writer was behind.
     pub access_log_dropped: IntCounter,
+    /// 1 while the configuration that was read last is in force.
+    reload_successful: IntGauge,
+    /// Unix seconds of the last that came into force.
+    reload_success_timestamp: IntGauge,
     /// Client connections that are open.
     pub connections: IntGauge,
     /// Connections that waited because `max_connections` was reached.
@@ -95,10 +100,18 @@ impl Metrics {
             aimd: Aimd::new(&make),
             endpoints: Endpoints::new(&make),
             kernel: Kernel::new(&make),
-            counts_usage: false,
+            counts_usage: AtomicBool::new(false),
             access_log_dropped: make.counter(
                 "lb_access_log_dropped_total",
                 "Access lines that were not written since the writer was behind.",
+            ),
+            reload_successful: make.gauge(
+                "lb_config_last_reload_successful",
+                "1 while the configuration that was read last is in force, 0 after one that was refused.",
+            ),
+            reload_success_timestamp: make.gauge(
+                "lb_config_last_reload_success_timestamp_seconds",
+                "When a configuration last came into force.",
             ),
             connections: make.gauge("lb_downstream_connections", "Client connections that are open."),
             accept_waits: make.counter(
@@ -114,10 +127,19 @@ impl Metrics {
     }
 
     /// Whether models whose series are resolved from now on count tokens by what answers say of them in `usage`.
-    #[must_use]
-    pub fn counting_usage(mut self, counts: bool) -> Self {
-        self.counts_usage = counts;
-        self
+    pub fn count_usage(&self, counts: bool) {
+        self.counts_usage.store(counts, Ordering::Relaxed);
+    }
+
+    /// A configuration has been read, and come into force or not.
+    pub fn reloaded(&self, successful: bool) {
+        self.reload_successful.set(i64::from(successful));
+        if successful {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let seconds = now.map_or(0, |now| now.as_secs());
+            self.reload_success_timestamp
+                .set(i64::try_from(seconds).unwrap_or(i64::MAX));
+        }
     }
 
     /// The Prometheus text exposition of all series.

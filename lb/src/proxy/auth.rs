@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
 /// The client keys that are known, as digests: the keys themselves are nowhere in this process.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientKeys {
     required: bool,
     keys: Vec<(Box<str>, [u8; 32])>,

@@ -93,7 +93,7 @@ pub(super) async fn exchange(
     let attempts = run.attempts();
     let mut response = refusal.response(attempts);
     account.answered_whole(&response);
-    headers::reveal_attempts(response.headers_mut(), attempts, worker.shared.server.reveal);
+    headers::reveal_attempts(response.headers_mut(), attempts, live.server.reveal);
     response
 }
 
@@ -142,7 +142,7 @@ async fn send(
     let provider = claim.provider();
     let route = &live.routes[claim.endpoint.id];
     let outgoing = prepared.outgoing(attempt);
-    let exempt = &worker.shared.server.exempt_header;
+    let exempt = &live.server.exempt_header;
     let kept = Kept {
         auth: provider.passthrough_auth,
         trace: provider.config.propagate_trace,
@@ -261,7 +261,7 @@ fn answer(
             (response, Some(lead))
         }
     };
-    let reveal = worker.shared.server.reveal;
+    let reveal = worker.shared.live.load().server.reveal;
     match &tail {
         Some(tail) => {
             let (queue, first_token) = account.timing();

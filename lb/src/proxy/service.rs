@@ -40,6 +40,10 @@ pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// Answers one request. There is always an answer: what goes wrong is one as well.
 ///
 /// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function would keep the request twice"
+)]
 pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
@@ -90,11 +94,10 @@ fn route(worker: &Worker, arrival: &mut Arrival, request: &mut Request<Incoming>
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
     }
-    let admitted = worker.shared.keys.admits(request.headers());
-    if let Some(name) = admitted.ok_or(Refusal::InvalidKey)? {
+    let live = worker.shared.live.load_full();
+    if let Some(name) = live.keys.admits(request.headers()).ok_or(Refusal::InvalidKey)? {
         arrival.known_as(name);
     }
-    let live = worker.shared.live.load_full();
     match listing(worker, &live, request.method(), path) {
         Some(listing) => listing.map(Routed::Answered),
         None => Ok(Routed::Forward(live)),
@@ -143,10 +146,8 @@ async fn forward(
     check_kind(&chain, path)?;
     let sent = Sent {
         streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: request
-            .headers()
-            .contains_key(&worker.shared.server.exempt_header),
-        replayable: is_replayable(worker, bytes.as_ref()),
+        exempt: request.headers().contains_key(&live.server.exempt_header),
+        replayable: is_replayable(live, bytes.as_ref()),
         repeatable: is_repeatable(request.method(), path, envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
@@ -174,8 +175,8 @@ async fn forward(
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.
-fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
-    body.is_none_or(|body| body.len() as u64 <= worker.shared.server.replay_bytes)
+fn is_replayable(live: &Live, body: Option<&bytes::Bytes>) -> bool {
+    body.is_none_or(|body| body.len() as u64 <= live.server.replay_bytes)
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.

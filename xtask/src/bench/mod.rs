@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::command::Result;
 
 pub(crate) mod instructions;
+mod kernel;
 mod peers;
 
 #[derive(Debug, clap::Args)]
@@ -19,6 +20,8 @@ pub(crate) struct Args {
 enum What {
     /// Count the instructions of a request and of a token, and compare them with the committed figures
     Instructions,
+    /// Measure the CPU time of a request with the kernel plane against without
+    Kernel,
     /// Run lb beside other proxies with the benchmark kit, and print its tables
     Peers(Peers),
 }
@@ -43,6 +46,7 @@ pub(crate) struct Peers {
 pub(crate) fn run(args: &Args) -> Result {
     match &args.what {
         What::Instructions => instructions::run(),
+        What::Kernel => kernel::run(),
         What::Peers(peers) => peers::run(peers),
     }
 }

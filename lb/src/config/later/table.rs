@@ -18,7 +18,6 @@ pub(super) const LATER: &[Later] = &[
     later("listeners.*.proxy_protocol", "off", "the PROXY protocol"),
     later("admin.dashboard", "true", "the dashboard"),
     later("auth.keys.*.models", "null", "a key's list of models"),
-    later("server.watch", "true", "reloading when the file changes"),
     later(
         "server.buffer_bytes",
         "null",
