@@ -10,8 +10,10 @@
 //! the stream lives. Cancellation is by drop: when the client goes, the connection's future is dropped, and with it
 //! the exchange or the relayed body, the upstream connection, and every guard.
 
+mod access;
 mod account;
 mod activity;
+mod alarm;
 mod auth;
 mod body;
 mod bound;
@@ -20,7 +22,9 @@ mod error;
 mod exchange;
 mod h2;
 mod headers;
+mod insert;
 mod listen;
+mod meter;
 mod models;
 mod peek;
 mod preface;
@@ -28,6 +32,7 @@ mod prepare;
 mod receive;
 mod relay;
 mod service;
+mod silence;
 mod slots;
 mod socket;
 mod sources;
@@ -37,6 +42,7 @@ mod validate;
 mod watch;
 mod worker;
 
+pub use access::{AccessLog, Form, TARGET, Writer};
 pub use auth::ClientKeys;
 pub use bound::{Bound, Sharing, bind, is_listening};
 pub use listen::serve;

@@ -8,6 +8,7 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 
+use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
 use super::body::Body;
@@ -54,11 +55,15 @@ pub(super) fn serve(
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
-        let answered = match route(&worker, &mut request) {
+        let mut arrival = Arrival::of(&worker, unix, &peer, id, &request);
+        let answered = match route(&worker, &mut arrival, &mut request) {
             Ok(Routed::Answered(response)) => Ok(response),
-            Ok(Routed::Forward(live)) => forward(&worker, &live, rules, &peer, &id, &mut request).await,
+            Ok(Routed::Forward(live)) => {
+                forward(&worker, &live, rules, &peer, &mut arrival, &mut request).await
+            }
             Err(refusal) => Err(refusal),
         };
+        let outcome = if answered.is_ok() { "ok" } else { "refused" };
         let mut response = answered.unwrap_or_else(|refusal| {
             worker.shared.metrics.refused(refusal.code());
             let mut response = refusal.response(0);
@@ -67,7 +72,8 @@ pub(super) fn serve(
             }
             response
         });
-        headers::stamp(response.headers_mut(), id);
+        arrival.answered(outcome, &response);
+        headers::stamp(response.headers_mut(), arrival.id);
         busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
         response.body_mut().keep(busy);
         Ok(response)
@@ -82,15 +88,15 @@ enum Routed {
     Forward(Arc<Live>),
 }
 
-fn route(worker: &Worker, request: &mut Request<Incoming>) -> Result<Routed, Refusal> {
+fn route(worker: &Worker, arrival: &mut Arrival, request: &mut Request<Incoming>) -> Result<Routed, Refusal> {
     validate::check(request)?;
     let path = request.uri().path();
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
     }
     let live = worker.shared.live.load_full();
-    if !live.keys.admits(request.headers()) {
-        return Err(Refusal::InvalidKey);
+    if let Some(name) = live.keys.admits(request.headers()).ok_or(Refusal::InvalidKey)? {
+        arrival.known_as(name);
     }
     match listing(worker, &live, request.method(), path) {
         Some(listing) => listing.map(Routed::Answered),
@@ -123,7 +129,7 @@ async fn forward(
     live: &Arc<Live>,
     rules: Rules,
     peer: &Peer,
-    id: &HeaderValue,
+    arrival: &mut Arrival,
     request: &mut Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let Received {
@@ -145,8 +151,14 @@ async fn forward(
         repeatable: is_repeatable(request.method(), path, envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
+    let length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
     let bodiless = *request.method() == Method::HEAD;
-    let fields = Forwardable::new(std::mem::take(request.headers_mut()), peer, id.clone(), identity);
+    let fields = Forwardable::new(
+        std::mem::take(request.headers_mut()),
+        peer,
+        arrival.id.clone(),
+        identity,
+    );
     // Goes with this future, at the commit: the fields are views of hyper's read buffer, and nothing may hold that
     // while a response streams.
     let prepared = Prepared::new(
@@ -156,7 +168,7 @@ async fn forward(
         bytes,
         envelope,
     );
-    let account = Account::open(Arc::clone(&chain));
+    let account = Account::open(worker, Arc::clone(&chain), arrival, sent, length);
     let mut response = exchange(worker, live, &chain, sent, &prepared, account).await;
     headers::returnable(response.headers_mut(), bodiless);
     Ok(response)

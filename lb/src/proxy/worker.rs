@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tokio::sync::watch;
 
+use super::access::AccessLog;
 use super::auth::ClientKeys;
 use crate::clock::Clock;
 use crate::config;
@@ -25,6 +26,8 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// The shell's clock.
     pub clock: Clock,
+    /// Where a line for each request goes.
+    pub access: Option<AccessLog>,
     /// How far the process is in ending.
     pub drain: watch::Sender<Drain>,
     /// The Unix second in which the process began.
