@@ -88,7 +88,8 @@ impl Destination {
         self.pool.idle()
     }
 
-    pub(super) fn addresses(&self) -> Arc<[SocketAddr]> {
+    /// Its addresses, in the order in which they are tried.
+    pub fn addresses(&self) -> Arc<[SocketAddr]> {
         Arc::clone(&self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

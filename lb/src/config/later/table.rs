@@ -18,7 +18,6 @@ pub(super) const LATER: &[Later] = &[
     later("listeners.*.proxy_protocol", "off", "the PROXY protocol"),
     later("admin.dashboard", "true", "the dashboard"),
     later("auth.keys.*.models", "null", "a key's list of models"),
-    later("server.watch", "true", "reloading when the file changes"),
     later(
         "server.buffer_bytes",
         "null",
@@ -29,7 +28,6 @@ pub(super) const LATER: &[Later] = &[
         "[{ match: { path_prefix: /v1/ }, to: models }]",
         "routing by anything but the model",
     ),
-    later("providers.*.propagate_trace", "false", "passing trace headers on"),
     later("providers.*.tls.client_cert_file", "null", "a client certificate"),
     later("providers.*.tls.client_key_file", "null", "a client certificate"),
     later(
@@ -76,11 +74,6 @@ pub(super) const LATER: &[Later] = &[
         "false",
         "putting the client's model name into responses",
     ),
-    later(
-        "models.*.stream_error_event",
-        "false",
-        "an error event before a broken stream's end",
-    ),
     later("models.*.cooldown_ms", "0", "cooling a model's endpoints"),
     later(
         "models.*.affinity",
@@ -113,7 +106,6 @@ pub(super) const LATER: &[Later] = &[
         "{ otlp_endpoint: null, sample_ratio: 0.01 }",
         "sending spans",
     ),
-    later("log.access", "true", "the access log"),
 ];
 
 /// A key of which only some words work yet.
@@ -139,15 +131,5 @@ pub(super) const WORDS: &[Words] = &[
         key: "kernel.attach",
         built: &["auto", "tc", "cgroup"],
         what: "watching connections by XDP",
-    },
-    Words {
-        key: "models.*.notice",
-        built: &["header"],
-        what: "this form of the notice",
-    },
-    Words {
-        key: "log.format",
-        built: &["auto", "text", "json"],
-        what: "journald's form",
     },
 ];
