@@ -25,6 +25,8 @@ pub struct Model {
     pub peek: Peek,
     /// What the observer keeps of one event; longer ones flow on unread. Bytes.
     pub max_event_bytes: usize,
+    /// Whether responses name the model as the client did.
+    pub rewrite_response_model: bool,
     /// Start of an attempt to its response head.
     pub read: Read,
     /// Silence after the first token, or after the head where nothing streams; `None` is no limit.
@@ -40,11 +42,7 @@ pub struct Model {
 impl Model {
     /// Which client names this model answers for.
     pub fn pattern(&self) -> Pattern<'_> {
-        match self.name.strip_suffix('*') {
-            Some("") => Pattern::Any,
-            Some(family) if family.ends_with('/') => Pattern::Family(family),
-            _ => Pattern::Exact(&self.name),
-        }
+        Pattern::of(&self.name)
     }
 }
 
@@ -57,6 +55,26 @@ pub enum Pattern<'a> {
     Family(&'a str),
     /// Every name.
     Any,
+}
+
+impl<'a> Pattern<'a> {
+    /// What a name in the file stands for.
+    pub fn of(name: &'a str) -> Self {
+        match name.strip_suffix('*') {
+            Some("") => Self::Any,
+            Some(family) if family.ends_with('/') => Self::Family(family),
+            _ => Self::Exact(name),
+        }
+    }
+
+    /// Whether a client's name is one of those.
+    pub fn takes(self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => exact == name,
+            Self::Family(family) => name.starts_with(family),
+        }
+    }
 }
 
 /// What a model does.

@@ -9,6 +9,8 @@
 //! | [`sse`] | the framing of an event stream | which events passed, and where each ended |
 //! | [`openai`] | the data of one event | whether it is a first frame, an error in disguise, or the end |
 //! | [`envelope`] | a JSON request body | the model that is meant, without building a document |
+//! | [`multipart`] | a form as a request body | the same |
+//! | [`rename`] | a response on its way | it, with another name for the model |
 //! | [`retry_after`] | response headers | how long a provider asks to be left alone |
 
 #![forbid(unsafe_code)]
@@ -20,7 +22,9 @@
 
 pub mod envelope;
 pub mod http1;
+pub mod multipart;
 pub mod openai;
+pub mod rename;
 pub mod retry_after;
 pub mod sse;
 #[cfg(test)]

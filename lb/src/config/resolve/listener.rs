@@ -12,7 +12,8 @@ use super::{
     tls,
 };
 use crate::config::{
-    Cidr, Listener, diagnostic::Diagnostic, environment::What, later, path::Path, raw, span::Spanned,
+    Cidr, Listener, ProxyProtocol, diagnostic::Diagnostic, environment::What, later, path::Path, raw,
+    span::Spanned,
 };
 
 pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener> {
@@ -64,6 +65,12 @@ fn listener(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Listener {
         address: address(cx, &raw.address),
         tls: tls::listener(cx, &at.key("tls"), raw.tls.as_ref()),
         http2: cx.flag(at, "http2", &raw.http2, true),
+        proxy_protocol: cx.word(
+            at,
+            "proxy_protocol",
+            &raw.proxy_protocol,
+            ("off", ProxyProtocol::Off),
+        ),
         max_connections_per_source: per_source(cx, at, raw),
         allow_sources: sources(cx, at, raw),
         max_connections: cx.count(
