@@ -47,5 +47,5 @@ pub use destination::{Destination, Limits};
 pub use dial::{SocketHook, reach};
 pub use error::{BodyError, Error};
 pub use fate::{Fates, Followed};
-pub use request::Request;
+pub use request::{Field, Fields, Request};
 pub use tls::Tls;

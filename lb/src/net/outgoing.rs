@@ -44,11 +44,11 @@ impl Outgoing {
         } = *request;
         write_request(
             &mut head,
-            &RequestHead {
+            RequestHead {
                 method,
                 target,
                 host,
-                headers,
+                headers: headers.iter(),
                 content_length,
             },
         );

@@ -40,7 +40,7 @@ pub(super) fn post(body: &[Bytes]) -> Request<'_> {
         method: &Method::POST,
         target: &TARGET,
         host: &HOST,
-        headers: &HEADERS,
+        headers: (&*HEADERS).into(),
         body: Some(body),
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn get() -> Request<'static> {
         method: &Method::GET,
         target: &TARGET,
         host: &HOST,
-        headers: &HEADERS,
+        headers: (&*HEADERS).into(),
         body: None,
     }
 }

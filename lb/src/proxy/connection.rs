@@ -200,7 +200,7 @@ impl Served<'_> {
         flow: Option<Arc<Flow>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
         let mut busy = self.activity.begin_request(flow);
-        let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer);
+        let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer.clone());
         Box::pin(async move {
             let mut response = serve(worker, rules, peer, request).await;
             busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
 use super::body::Body;
@@ -131,10 +131,20 @@ async fn try_once(
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let outgoing = prepared.outgoing(attempt, live);
-    let route = &live.routes[attempt.claim().endpoint.id];
-    let connect_limit = attempt.claim().provider().connect_timeout;
-    let request = outgoing.request(&prepared.method);
+    let claim = attempt.claim();
+    let provider = claim.provider();
+    let route = &live.routes[claim.endpoint.id];
+    let connect_limit = provider.connect_timeout;
+    let outgoing = prepared.outgoing(attempt);
+    let exempt = &worker.shared.server.exempt_header;
+    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
+    let request = net::Request {
+        method: &prepared.method,
+        target: &outgoing.target,
+        host: &route.host,
+        headers: prepared.headers.fields(&provider.fields, &passes),
+        body: outgoing.body(),
+    };
     let sending = worker
         .client
         .send(&request, &route.destination, fresh, connect_limit);

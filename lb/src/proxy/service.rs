@@ -11,7 +11,7 @@ use super::account::Account;
 use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
-use super::headers::{self, Peer};
+use super::headers::{self, Forwardable, Peer};
 use super::models;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Received, percent_decoded, receive};
@@ -43,9 +43,9 @@ pub(super) async fn serve(
 ) -> Response<Body> {
     let unix = Worker::unix_now();
     let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
-    let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
+    let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
     let version = request.version();
-    let mut response = match route(&worker, rules, peer, &id, request).await {
+    let mut response = match route(&worker, rules, &peer, &id, request).await {
         Ok(response) => response,
         Err(refusal) => {
             worker.shared.metrics.refused(refusal.code());
@@ -63,7 +63,7 @@ pub(super) async fn serve(
 async fn route(
     worker: &Arc<Worker>,
     rules: Rules,
-    peer: Peer,
+    peer: &Peer,
     id: &HeaderValue,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
@@ -106,7 +106,7 @@ async fn forward(
     worker: &Arc<Worker>,
     live: &Arc<Live>,
     rules: Rules,
-    peer: Peer,
+    peer: &Peer,
     id: &HeaderValue,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
@@ -130,17 +130,11 @@ async fn forward(
         repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
-    let fields = headers::forwardable(
-        &parts.headers,
-        peer,
-        id,
-        identity,
-        &worker.shared.server.exempt_header,
-    );
     let bodiless = parts.method == Method::HEAD;
-    let prepared = Prepared::new(parts.method, &parts.uri, fields, bytes, envelope);
-    // Nothing of the request outlives this line: its fields are views of hyper's read buffer.
-    drop((parts.uri, parts.headers));
+    let fields = Forwardable::new(parts.headers, peer, id.clone(), identity);
+    // Goes with the commit: the fields are views of hyper's read buffer, and nothing may hold that while a response
+    // streams.
+    let prepared = Prepared::new(parts.method, parts.uri, fields, bytes, envelope);
     let account = Account::open(Arc::clone(&chain));
     let mut answer = exchange(worker, live, &chain, sent, prepared, account).await;
     let fields = answer.response.headers_mut();

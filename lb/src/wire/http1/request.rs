@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use http::Method;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 
 use super::hop::is_always_hop_by_hop;
@@ -13,7 +13,7 @@ mod tests;
 
 /// What stands in a request's head. The types of `http` cannot hold a line end, so no value can add a line.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestHead<'a> {
+pub struct RequestHead<'a, H> {
     /// Any method but CONNECT.
     pub method: &'a Method,
     /// In origin form, or `*`.
@@ -22,13 +22,16 @@ pub struct RequestHead<'a> {
     pub host: &'a HeaderValue,
     /// End-to-end fields. `host`, `content-length`, `expect` and hop-by-hop fields among them are left out: they are
     /// this hop's to say.
-    pub headers: &'a HeaderMap,
+    pub headers: H,
     /// The length of the body that follows; `None`: no body, and no word of one.
     pub content_length: Option<u64>,
 }
 
 /// Appends the head to `out`, blank line included.
-pub fn write_request(out: &mut Vec<u8>, head: &RequestHead<'_>) {
+pub fn write_request<'a, H>(out: &mut Vec<u8>, head: RequestHead<'a, H>)
+where
+    H: IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>,
+{
     out.extend_from_slice(head.method.as_str().as_bytes());
     out.push(b' ');
     let target = head.target.as_str();

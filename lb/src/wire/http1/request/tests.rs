@@ -9,7 +9,7 @@ fn written(method: &Method, target: &str, headers: &HeaderMap, content_length: O
     let mut out = b"before|".to_vec();
     write_request(
         &mut out,
-        &RequestHead {
+        RequestHead {
             method,
             target: &target,
             host: &host,
