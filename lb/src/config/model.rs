@@ -37,9 +37,50 @@ pub struct Model {
     pub targets: Vec<Target>,
     /// What happens when a target fails.
     pub fallback: Fallback,
+    /// Whether its event streams are those of a model. False only for [`Model::direct`].
+    pub observed: bool,
 }
 
 impl Model {
+    /// What stands in for the model of requests that a route sends straight to a provider: they have none, so nothing
+    /// is looked for in them, and there is nowhere else to go.
+    pub fn direct(provider: usize, stream_idle_timeout: Option<Duration>) -> Self {
+        Self {
+            name: "_direct".to_owned(),
+            kind: Kind::Chat,
+            strategy: Strategy::Priority,
+            stream_mode: StreamMode::Passthrough,
+            first_token: FirstToken::Data,
+            peek: Peek {
+                max_wait: Duration::ZERO,
+                max_bytes: 0,
+                past_preamble: false,
+                preamble_wait: Duration::ZERO,
+            },
+            max_event_bytes: 0,
+            rewrite_response_model: false,
+            read: Read::Provider,
+            stream_idle_timeout,
+            pools: Vec::new(),
+            targets: vec![Target {
+                provider,
+                upstream_model: None,
+                weight: 1,
+                enabled: true,
+            }],
+            fallback: Fallback {
+                enabled: false,
+                max_attempts: None,
+                on_status: StatusSet::default(),
+                realtime_on_status: StatusSet::default(),
+                first_token_timeout: None,
+                explicit_first_token_timeout: None,
+                aimd: None,
+            },
+            observed: false,
+        }
+    }
+
     /// Which client names this model answers for.
     pub fn pattern(&self) -> Pattern<'_> {
         Pattern::of(&self.name)

@@ -81,6 +81,11 @@ impl HostPattern {
 }
 
 impl HeaderChanges {
+    /// Whether the field of this name is changed.
+    pub fn concern(&self, name: &HeaderName) -> bool {
+        self.remove.contains(name) || self.set.iter().any(|(set, _)| set == name)
+    }
+
     /// Whether there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty()

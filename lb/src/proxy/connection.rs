@@ -142,6 +142,12 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
     let over = served
         .drive(&mut connection, http1::Connection::graceful_shutdown, drain)
         .await;
+    if over == Over::Ended
+        && let Some(tunnel) = served.activity.take_tunnel()
+    {
+        let parts = connection.into_parts();
+        return Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf)).await;
+    }
     let last = async {
         match over {
             // Nothing is on its way to the client: the request before, if any, was answered.
@@ -200,9 +206,13 @@ impl Served<'_> {
         flow: Option<Arc<Flow>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
         let mut busy = self.activity.begin_request(flow);
+        let activity = Arc::clone(&self.activity);
         let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer.clone());
         Box::pin(async move {
             let mut response = serve(worker, rules, peer, request).await;
+            if let Some(tunnel) = response.body_mut().take_tunnel() {
+                activity.switch(tunnel);
+            }
             busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
             response.body_mut().keep(busy);
             Ok(response)

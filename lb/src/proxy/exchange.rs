@@ -9,16 +9,17 @@ use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::peek::{Lead, Peeked, peek};
-use super::prepare::Prepared;
+use super::prepare::{Prepared, Sending};
 use super::relay::Relay;
 use super::timer::{earlier, until};
+use super::tunnel::Tunnel;
 use super::watch::Watch;
 use super::worker::{Live, Worker};
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
+use crate::upstream::{Attempt, Chain, Model, Run, Sent, Settled, Step, Tail};
 
 /// The answer to a request, before its fields are made fit for the client.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(super) struct By {
     pub(super) provider: Box<str>,
     pub(super) endpoint: Box<str>,
     pub(super) upstream_model: Option<Box<str>>,
+    /// Where the response is to name the model as its client did: the longest event that is changed. Bytes.
+    pub(super) renames: Option<usize>,
 }
 
 /// What one attempt came to.
@@ -143,11 +146,19 @@ async fn try_once(
         target: &outgoing.target,
         host: &route.host,
         headers: prepared.headers.fields(&provider.fields, &passes),
-        body: outgoing.body(),
+        body: outgoing.body.pieces(),
+        upgrade: prepared.upgrade.as_ref(),
     };
-    let sending = worker
-        .client
-        .send(&request, &route.destination, fresh, connect_limit);
+    let sending = async {
+        let (client, to) = (&worker.client, &route.destination);
+        match outgoing.body {
+            Sending::Streamed(body, length) => {
+                let mut body = Some(net::Streamed::new(body, length));
+                Box::pin(client.send_streamed(&request, &mut body, to, fresh, connect_limit)).await
+            }
+            _ => client.send(&request, to, fresh, connect_limit).await,
+        }
+    };
     let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
@@ -204,7 +215,7 @@ async fn judge_head(
     }
     let model = &attempt.link().model;
     let committed = Ended::Committed { first_data: None };
-    if !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
+    if !model.is_observed() || !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
         return Tried {
             ended: committed,
             response: Some(Reply::head(parts, Lead::whole(body, None))),
@@ -260,6 +271,7 @@ fn answer(
         provider: tail.claim().provider().name.clone(),
         endpoint: tail.claim().endpoint.name.clone(),
         upstream_model: tail.link().upstream_model.clone(),
+        renames: renames(&tail.link().model),
     });
     let response = match reply {
         Reply::Embedded { status, data } => {
@@ -278,7 +290,12 @@ fn answer(
             if status.as_u16() >= 400 {
                 account.will_fail();
             }
-            let mut response = Response::new(Body::relay(Relay::new(*lead, tail, account, worker)));
+            let body = if status == StatusCode::SWITCHING_PROTOCOLS {
+                tunnel(*lead, tail, account, worker)
+            } else {
+                Body::relay(Relay::new(*lead, tail, account, worker))
+            };
+            let mut response = Response::new(body);
             *response.status_mut() = status;
             *response.headers_mut() = headers;
             response
@@ -289,6 +306,19 @@ fn answer(
         by,
         attempts,
     }
+}
+
+fn tunnel(lead: Lead, tail: Option<Tail>, account: Account, worker: &Arc<Worker>) -> Body {
+    match lead.body.into_upgraded() {
+        Some(upstream) => Body::tunnel(Tunnel::new(upstream, tail, account, worker)),
+        // A 101 that came without its connection is none of `net`'s.
+        None => Body::full(Bytes::new()),
+    }
+}
+
+fn renames(model: &Model) -> Option<usize> {
+    let config = &model.config;
+    config.rewrite_response_model.then_some(config.max_event_bytes)
 }
 
 /// Why nothing is left to try, as the client is told.

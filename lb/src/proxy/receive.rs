@@ -1,149 +1,230 @@
-//! Reads a request's body, and finds in its bytes what routes it.
+//! Reads a request's body, as far as it has to be there before anything is sent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Uri};
-use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
+use super::asked::{Asked, Elsewhere, Place, Reading, no_model, opaque};
+use super::budget::{Budget, Held};
 use super::error::Refusal;
+use super::pieces::Pieces;
 use super::service::Rules;
-use crate::wire::envelope::{Envelope, Scanner};
+use super::streaming::{Rest, Source};
 
-/// A body that was read whole.
+/// What may be held of one body, and of all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room<'a> {
+    /// A longer body is sent on while it comes. Bytes.
+    pub(super) replay_bytes: u64,
+    /// Of the process.
+    pub(super) budget: &'a Arc<Budget>,
+}
+
+/// A request's body.
 #[derive(Debug)]
-pub(super) struct Received {
-    /// The bytes as sent; `None` where there was no body.
-    pub(super) bytes: Option<Bytes>,
-    /// What its JSON says, where it is a JSON object.
-    pub(super) envelope: Option<Envelope>,
-    /// The model, wherever the request names it.
-    pub(super) model: String,
+pub(super) enum Payload {
+    /// There is none.
+    None,
+    /// All of it is here.
+    Whole {
+        pieces: Pieces,
+        /// Gives the room back.
+        _held: Held,
+    },
+    /// This much is here; the rest is still to come, and can be sent once.
+    Streamed {
+        pieces: Pieces,
+        /// With what is to come, where the client says it. Bytes.
+        length: Option<u64>,
+        rest: Source,
+    },
 }
 
-/// The first allocation for a body that comes in several pieces, whatever length it claims. Bytes.
-const FIRST_RESERVE: usize = 64 * 1024;
+impl Payload {
+    /// Whether it can be sent a second time.
+    pub(super) fn is_replayable(&self) -> bool {
+        !matches!(self, Self::Streamed { .. })
+    }
+}
 
-/// Reads the body up to `limit` bytes. The model is the body's, else `x-lb-model`'s, else the query's.
-pub(super) async fn receive(
-    (uri, headers): (&Uri, &HeaderMap),
-    body: Incoming,
+/// A body in reception.
+struct Reception<'a, B> {
+    body: B,
     rules: Rules,
-) -> Result<Received, Refusal> {
-    let limit = rules.max_body_bytes;
-    let elsewhere = named_elsewhere(uri, headers);
-    if body.is_end_stream() {
-        let model = elsewhere.ok_or_else(no_model)?;
-        return Ok(Received {
-            bytes: None,
-            envelope: None,
-            model,
-        });
-    }
-    if declared(headers).is_some_and(|length| length > limit) {
-        return Err(Refusal::TooLarge { limit });
-    }
-    let opaque = is_encoded(headers);
-    if opaque && elsewhere.is_none() {
-        return Err(Refusal::Encoding);
-    }
-    let mut scanner = Scanner::new();
-    let mut fault = None;
-    let bytes = collect(body, rules, |chunk| {
-        if !opaque && fault.is_none() {
-            fault = scanner.feed(chunk).err();
-        }
-    })
-    .await?;
-    let scanned = match fault {
-        _ if opaque => None,
-        Some(fault) => Some(Err(fault)),
-        None => Some(scanner.finish()),
-    };
-    resolve(bytes, scanned, elsewhere)
+    room: Room<'a>,
+    /// What the client says it will be. Bytes.
+    declared: Option<u64>,
+    /// Bytes so far.
+    length: u64,
+    held: Held,
+    pieces: Pieces,
+    begun: Instant,
+    /// How long there was no room for more, for which the client is not to blame.
+    paused: Duration,
 }
 
-fn resolve(
-    bytes: Bytes,
-    scanned: Option<Result<Envelope, crate::wire::envelope::EnvelopeError>>,
-    elsewhere: Option<String>,
-) -> Result<Received, Refusal> {
-    let (envelope, model) = match (scanned, elsewhere) {
-        (Some(Ok(envelope)), elsewhere) => {
-            let model = envelope.model.clone().or(elsewhere).ok_or_else(no_model)?;
-            (Some(envelope), model)
-        }
-        // A body that is no JSON is the provider's business where the model stands elsewhere.
-        (_, Some(model)) => (None, model),
-        (Some(Err(fault)), None) => return Err(Refusal::BadBody(fault.to_string())),
-        (None, None) => return Err(Refusal::Encoding),
-    };
-    Ok(Received {
-        bytes: Some(bytes),
-        envelope,
-        model,
-    })
-}
-
-/// All chunks as one piece; a body of one chunk is not copied.
-async fn collect<B>(mut body: B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
+/// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
+/// query's, else the route's.
+pub(super) async fn receive<B>(
+    (uri, headers): (&Uri, &HeaderMap),
+    default_model: Option<&str>,
+    body: B,
+    rules: Rules,
+    room: Room<'_>,
+) -> Result<(Asked, Payload), Refusal>
 where
-    B: http_body::Body<Data = Bytes> + Unpin,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let limit = rules.max_body_bytes;
-    let begun = Instant::now();
-    let mut first = Bytes::new();
-    let mut all: Option<BytesMut> = None;
-    let mut length = 0u64;
-    loop {
-        let behind = begun + rules.body_grace + Duration::from_secs(length / MIN_RATE);
-        let due = behind.min(Instant::now() + rules.body_timeout);
-        let next = tokio::time::timeout_at(due, body.frame()).await;
-        let Some(frame) = next.map_err(|_elapsed| Refusal::SlowBody)? else {
-            break;
-        };
-        let frame =
-            frame.map_err(|_broken| Refusal::BadRequest("the request body broke off or was badly framed"))?;
-        let Ok(chunk) = frame.into_data() else { continue };
-        length += chunk.len() as u64;
-        if length > limit {
+    let elsewhere = named_elsewhere(uri, headers, default_model);
+    if body.is_end_stream() {
+        let asked = elsewhere.map(opaque).ok_or_else(no_model)?;
+        return Ok((asked, Payload::None));
+    }
+    let mut reading = Reading::new(headers, &elsewhere)?;
+    let mut reception = Reception::new(headers, body, rules, room)?;
+    while let Some(chunk) = reception.next().await? {
+        if let Err(refusal) = reading.feed(&chunk, &elsewhere) {
+            return Err(reception.refuse(refusal).await);
+        }
+        reception.keep(chunk).await?;
+        if reception.is_too_long_to_keep()
+            && let Some(asked) = reading.so_far(&elsewhere)
+        {
+            return Ok((asked, reception.stream(reading)));
+        }
+    }
+    let asked = reading.finish(elsewhere)?;
+    Ok((asked, reception.whole()))
+}
+
+/// Reads a body that nobody looks into.
+pub(super) async fn receive_any<B>(
+    headers: &HeaderMap,
+    body: B,
+    rules: Rules,
+    room: Room<'_>,
+) -> Result<Payload, Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    if body.is_end_stream() {
+        return Ok(Payload::None);
+    }
+    let mut reception = Reception::new(headers, body, rules, room)?;
+    while let Some(chunk) = reception.next().await? {
+        reception.keep(chunk).await?;
+        if reception.is_too_long_to_keep() {
+            return Ok(reception.stream(Reading::Opaque));
+        }
+    }
+    Ok(reception.whole())
+}
+
+impl<'a, B> Reception<'a, B>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    fn new(headers: &HeaderMap, body: B, rules: Rules, room: Room<'a>) -> Result<Self, Refusal> {
+        let declared = declared(headers);
+        let limit = rules.max_body_bytes;
+        if declared.is_some_and(|length| length > limit) {
             return Err(Refusal::TooLarge { limit });
         }
-        seen(&chunk);
-        match &mut all {
-            Some(all) => all.extend_from_slice(&chunk),
-            None if first.is_empty() => first = chunk,
-            None => {
-                let mut joined = BytesMut::with_capacity(FIRST_RESERVE.max(first.len() + chunk.len()));
-                joined.extend_from_slice(&first);
-                joined.extend_from_slice(&chunk);
-                all = Some(joined);
+        Ok(Self {
+            body,
+            rules,
+            room,
+            declared,
+            length: 0,
+            held: Held::new(room.budget),
+            pieces: Pieces::default(),
+            begun: Instant::now(),
+            paused: Duration::ZERO,
+        })
+    }
+
+    /// The next chunk. Trailers mean nothing to anybody behind lb.
+    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        loop {
+            let grace = self.rules.body_grace + Duration::from_secs(self.length / MIN_RATE);
+            let behind = self.begun + grace + self.paused;
+            let due = behind.min(Instant::now() + self.rules.body_timeout);
+            let next = tokio::time::timeout_at(due, self.body.frame()).await;
+            let Some(frame) = next.map_err(|_elapsed| Refusal::SlowBody)? else {
+                return Ok(None);
+            };
+            let Ok(chunk) = frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() else {
+                continue;
+            };
+            let limit = self.rules.max_body_bytes;
+            self.length += chunk.len() as u64;
+            if self.length > limit {
+                return Err(Refusal::TooLarge { limit });
+            }
+            return Ok(Some(chunk));
+        }
+    }
+
+    /// Keeps a chunk, once there is room for it.
+    async fn keep(&mut self, chunk: Bytes) -> Result<(), Refusal> {
+        let paused = self.held.grow(chunk.len() as u64).await;
+        self.paused += paused.map_err(|_none| Refusal::NoRoom)?;
+        self.pieces.push(chunk);
+        Ok(())
+    }
+
+    /// Reads what is left for nobody, so that the connection can go on after the refusal.
+    async fn refuse(mut self, refusal: Refusal) -> Refusal {
+        (self.pieces, self.held) = (Pieces::default(), Held::new(self.room.budget));
+        loop {
+            match self.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return refusal,
+                Err(worse) => return worse,
             }
         }
     }
-    Ok(all.map_or(first, BytesMut::freeze))
+
+    fn is_too_long_to_keep(&self) -> bool {
+        self.pieces.len() as u64 > self.room.replay_bytes
+    }
+
+    fn whole(self) -> Payload {
+        Payload::Whole {
+            pieces: self.pieces.sealed(),
+            _held: self.held,
+        }
+    }
+
+    fn stream(self, reading: Reading) -> Payload {
+        let rest = Rest::new(self.body, self.rules, reading, self.length, self.held);
+        Payload::Streamed {
+            pieces: self.pieces.sealed(),
+            length: self.declared,
+            rest: Source::new(rest),
+        }
+    }
 }
 
 /// The least that a body has to come at on average, so that a client cannot hold what it has sent in memory for ever
 /// by a byte now and then. Bytes a second.
 pub(super) const MIN_RATE: u64 = 500;
 
-fn named_elsewhere(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let header = headers
-        .get("x-lb-model")
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
-    header.or_else(|| {
-        let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-        pairs
-            .filter(|(name, _)| *name == "model")
-            .map(|(_, value)| percent_decoded(value))
-            .next()
-    })
+fn named_elsewhere(uri: &Uri, headers: &HeaderMap, default_model: Option<&str>) -> Elsewhere {
+    let header = headers.get("x-lb-model").and_then(|value| value.to_str().ok());
+    if let Some(model) = header {
+        return Some((model.to_owned(), Place::Nowhere));
+    }
+    let mut pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    if let Some((_, model)) = pairs.find(|(name, _)| *name == "model") {
+        return Some((percent_decoded(model), Place::Query));
+    }
+    default_model.map(|model| (model.to_owned(), Place::Nowhere))
 }
 
 /// `%41` as `A`; what is no escape stays as it is.
@@ -166,18 +247,6 @@ pub(super) fn percent_decoded(text: &str) -> String {
 
 fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
-}
-
-fn no_model() -> Refusal {
-    let what =
-        "no model is named: put `model` into the JSON body, `?model=` into the query, or send `x-lb-model`";
-    Refusal::BadBody(what.to_owned())
 }
 
 #[cfg(test)]

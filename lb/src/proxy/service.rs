@@ -3,22 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONNECTION;
-use http::{HeaderValue, Method, Request, Response, Uri, Version};
+use http::header::{CONNECTION, MAX_FORWARDS};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 
 use super::account::Account;
+use super::asked::Asked;
+use super::auth::Client;
 use super::body::Body;
 use super::error::Refusal;
-use super::exchange::exchange;
+use super::exchange::{Answer, exchange};
 use super::headers::{self, Forwardable, Peer};
-use super::models;
 use super::prepare::{Prepared, is_repeatable};
-use super::receive::{Received, percent_decoded, receive};
-use super::validate;
+use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
 use super::worker::{Live, Worker};
+use super::{models, rename, route, tunnel, validate};
 use crate::config::Kind;
-use crate::upstream::{Chain, Sent};
+use crate::upstream::{Chain, Route, Sent, To};
 
 /// What a listener asks of its requests.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ pub(super) async fn serve(
     let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
     let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
     let version = request.version();
-    let mut response = match route(&worker, rules, &peer, &id, request).await {
+    let mut response = match answer(&worker, rules, &peer, &id, request).await {
         Ok(response) => response,
         Err(refusal) => {
             worker.shared.metrics.refused(refusal.code());
@@ -60,7 +61,19 @@ pub(super) async fn serve(
     response
 }
 
-async fn route(
+/// What every step of one request has at hand.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    worker: &'a Arc<Worker>,
+    live: &'a Arc<Live>,
+    rules: Rules,
+    peer: &'a Peer,
+    id: &'a HeaderValue,
+    client: Client<'a>,
+    route: &'a Arc<Route>,
+}
+
+async fn answer(
     worker: &Arc<Worker>,
     rules: Rules,
     peer: &Peer,
@@ -68,86 +81,162 @@ async fn route(
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     validate::check(&mut request)?;
-    let path = request.uri().path();
-    if path != "/v1" && !path.starts_with("/v1/") {
-        return Err(Refusal::NotFound);
-    }
-    if !worker.shared.keys.admits(request.headers()) {
-        return Err(Refusal::InvalidKey);
+    if worker.shared.server.via && worker.shared.via.knows(request.headers()) {
+        return Err(Refusal::Loop);
     }
     let live = worker.shared.live.load_full();
-    if let Some(listing) = listing(worker, &live, request.method(), path) {
-        return listing;
+    let route = route::find(live.table.routes(), &mut request)?;
+    let client = worker.shared.keys.identify(request.headers());
+    let scene = Scene {
+        worker,
+        live: &live,
+        rules,
+        peer,
+        id,
+        client: client.ok_or(Refusal::InvalidKey)?,
+        route,
+    };
+    if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
+        return Ok(options());
     }
-    forward(worker, &live, rules, peer, id, request).await
+    let mut response = match &route.to {
+        To::Models => match listing(scene, request.method(), request.uri().path()) {
+            Some(listing) => listing,
+            None => by_model(scene, request).await,
+        },
+        // What a key's models are does not say whether it may use this.
+        To::Provider(_) if scene.client.is_limited() => Err(Refusal::NotFound),
+        To::Provider(chain) => direct(scene, chain, request).await,
+    }?;
+    route::change(response.headers_mut(), &route.config.response_headers);
+    Ok(response)
+}
+
+/// Counts an OPTIONS request's `Max-Forwards` down; false where it ends here (RFC 9110, 7.6.2).
+fn may_go_on(headers: &mut HeaderMap) -> bool {
+    let left = headers.get(MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+    let Some(left) = left else { return true };
+    let Some(next) = left.checked_sub(1) else { return false };
+    headers.insert(MAX_FORWARDS, next.into());
+    true
+}
+
+fn options() -> Response<Body> {
+    let mut response = Response::new(Body::full(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }
 
 /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
-fn listing(
-    worker: &Worker,
-    live: &Live,
-    method: &Method,
-    path: &str,
-) -> Option<Result<Response<Body>, Refusal>> {
+fn listing(scene: Scene<'_>, method: &Method, path: &str) -> Option<Result<Response<Body>, Refusal>> {
     let rest = path.strip_prefix("/v1/models")?;
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
     }
-    let started = worker.shared.started;
+    let (table, started) = (&scene.live.table, scene.worker.shared.started);
     match rest.strip_prefix('/') {
-        None if rest.is_empty() => Some(Ok(models::list(&live.table, started))),
-        Some(name) if !name.is_empty() => Some(models::one(&live.table, &percent_decoded(name), started)),
+        None if rest.is_empty() => Some(Ok(models::list(table, scene.client, started))),
+        Some(name) if !name.is_empty() => {
+            Some(models::one(table, scene.client, &percent_decoded(name), started))
+        }
         _ => None,
     }
 }
 
-/// Reads the request, finds its chain, and makes attempts until one answers.
-async fn forward(
-    worker: &Arc<Worker>,
-    live: &Arc<Live>,
-    rules: Rules,
-    peer: &Peer,
-    id: &HeaderValue,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Refusal> {
+/// Reads the request, finds the chain of its model, and makes attempts until one answers.
+async fn by_model(scene: Scene<'_>, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    let Scene { live, client, route, .. } = scene;
     let (parts, body) = request.into_parts();
+    let default = route.config.default_model.as_deref();
     let head = (&parts.uri, &parts.headers);
-    let Received {
-        bytes,
-        envelope,
-        model,
-    } = receive(head, body, rules).await?;
-    let chain = live
-        .table
-        .find(&model)
-        .ok_or_else(|| models::not_found(&live.table, &model))?;
+    let (asked, payload) = receive(head, default, body, scene.rules, scene.room()).await?;
+    let found = live.table.find(&asked.model).filter(|_| client.may_use(&asked.model));
+    let chain = found.ok_or_else(|| models::not_found(&live.table, client, &asked.model))?;
     let chain = chain.for_path(parts.uri.path());
     check_kind(&chain, &parts.uri)?;
     let sent = Sent {
-        streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: parts.headers.contains_key(&worker.shared.server.exempt_header),
-        replayable: is_replayable(worker, bytes.as_ref()),
-        repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
+        streaming: asked.stream,
+        exempt: parts.headers.contains_key(&scene.worker.shared.server.exempt_header),
+        replayable: payload.is_replayable(),
+        repeatable: is_repeatable(&parts.method, parts.uri.path(), asked.stored),
     };
-    let identity = chain.links.iter().any(|link| link.model.is_strict());
-    let bodiless = parts.method == Method::HEAD;
-    let fields = Forwardable::new(parts.headers, peer, id.clone(), identity);
-    // Goes with the commit: the fields are views of hyper's read buffer, and nothing may hold that while a response
-    // streams.
-    let prepared = Prepared::new(parts.method, parts.uri, fields, bytes, envelope);
-    let account = Account::open(Arc::clone(&chain));
-    let mut answer = exchange(worker, live, &chain, sent, prepared, account).await;
-    let fields = answer.response.headers_mut();
-    headers::returnable(fields, bodiless);
-    if let Some(by) = &answer.by {
-        headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
-    }
+    let named = (renames(&chain) && parts.method != Method::HEAD).then(|| asked.model.clone());
+    let identity = named.is_some() || chain.links.iter().any(|link| link.model.is_strict());
+    let content = (payload, Some(asked));
+    let answer = scene.exchange(&chain, parts, content, identity, sent).await?;
+    Ok(match (named, answer.by.and_then(|by| by.renames)) {
+        (Some(model), Some(limit)) => rename::apply(answer.response, &model, limit),
+        _ => answer.response,
+    })
+}
+
+/// Sends the request to the route's provider, whatever it is.
+async fn direct(
+    scene: Scene<'_>,
+    chain: &Arc<Chain>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
+    let (parts, body) = request.into_parts();
+    let payload = receive_any(&parts.headers, body, scene.rules, scene.room()).await?;
+    let sent = Sent {
+        streaming: false,
+        exempt: true,
+        replayable: payload.is_replayable(),
+        repeatable: parts.method.is_idempotent(),
+    };
+    let answer = scene.exchange(chain, parts, (payload, None), false, sent).await?;
     Ok(answer.response)
 }
 
-/// Whether a body may be sent a second time, by `server.replay_bytes`.
-fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
-    body.is_none_or(|body| body.len() as u64 <= worker.shared.server.replay_bytes)
+/// Whether a response of the chain may have to name the model as the client did.
+fn renames(chain: &Chain) -> bool {
+    chain.links.iter().any(|link| link.model.config.rewrite_response_model)
+}
+
+impl<'a> Scene<'a> {
+    fn room(&self) -> Room<'a> {
+        Room {
+            replay_bytes: self.worker.shared.server.replay_bytes,
+            budget: &self.worker.shared.buffers,
+        }
+    }
+
+    /// Makes attempts until one answers, and makes the fields of its response fit for the client.
+    async fn exchange(
+        self,
+        chain: &Arc<Chain>,
+        parts: http::request::Parts,
+        (payload, asked): (Payload, Option<Asked>),
+        identity: bool,
+        sent: Sent,
+    ) -> Result<Answer, Refusal> {
+        let bodiless = parts.method == Method::HEAD;
+        let upgrade = (parts.version == Version::HTTP_11).then(|| tunnel::asked(&parts.headers)).flatten();
+        let shared = &self.worker.shared;
+        let via = shared.server.via.then(|| shared.via.field(parts.version, &parts.headers));
+        let fields = Forwardable::new(parts.headers, self.peer, self.id.clone(), identity).along(self.route, via);
+        // Goes with the commit: the fields are views of hyper's read buffer, and nothing may hold that while a response
+        // streams.
+        let head = (parts.method, parts.uri, upgrade.clone());
+        let prepared = Prepared::new(head, fields, payload, asked);
+        let source = prepared.source().cloned();
+        let account = Account::open(Arc::clone(chain));
+        let mut answer = exchange(self.worker, self.live, chain, sent, prepared, account).await;
+        if let Some(refused) = source.and_then(|source| source.refused()).filter(|_| answer.by.is_none()) {
+            return Err(refused);
+        }
+        let fields = answer.response.headers_mut();
+        headers::returnable(fields, bodiless);
+        if let Some(by) = &answer.by {
+            headers::reveal(fields, by, answer.attempts, self.worker.shared.server.reveal);
+        }
+        if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(protocol) = upgrade
+        {
+            tunnel::switched(answer.response.headers_mut(), protocol);
+        }
+        Ok(answer)
+    }
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.

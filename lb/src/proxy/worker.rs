@@ -8,6 +8,8 @@ use http::HeaderValue;
 use tokio::sync::watch;
 
 use super::auth::ClientKeys;
+use super::budget::Budget;
+use super::via::Via;
 use crate::clock::Clock;
 use crate::config;
 use crate::metrics::Metrics;
@@ -29,6 +31,10 @@ pub struct Shared {
     pub server: config::Server,
     /// Who may send.
     pub keys: ClientKeys,
+    /// What request bodies may hold.
+    pub buffers: Arc<Budget>,
+    /// What this process is called on requests that pass.
+    pub via: Via,
     /// How far the process is in ending.
     pub drain: watch::Sender<Drain>,
     /// The Unix second in which the process began.

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::StartError;
 use crate::admin::Token;
 use crate::config::{Admin, ApiKey, Auth, AuthHeader, Config};
-use crate::proxy::ClientKeys;
+use crate::proxy::{self, ClientKeys};
 
 /// The header value of each provider's key, in the configuration's order.
 pub(super) fn of_providers(config: &Config) -> Result<Vec<Option<HeaderValue>>, StartError> {
@@ -55,7 +55,11 @@ pub(super) fn of_clients(auth: &Auth) -> Result<ClientKeys, StartError> {
                 reason: "is not a SHA-256 in hexadecimal; make it with `printf %s \"$KEY\" | sha256sum`"
                     .to_owned(),
             })?;
-        Ok((key.name.as_str().into(), digest))
+        Ok(proxy::ClientKey {
+            name: key.name.as_str().into(),
+            digest,
+            models: key.models.clone(),
+        })
     };
     Ok(ClientKeys::new(
         auth.required,

@@ -3,8 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::config::Server;
+
+/// What request bodies may hold together: as configured, else a quarter. Bytes.
+pub(super) fn for_buffers(server: &Server) -> u64 {
+    server.buffer_bytes.unwrap_or_else(|| available() / 4)
+}
+
 /// The smaller of the machine's memory and the limits of this process's control groups. Bytes.
-pub(super) fn available() -> u64 {
+fn available() -> u64 {
     let info = rustix::system::sysinfo();
     let total = u64::try_from(info.totalram).unwrap_or(u64::MAX);
     let total = total.saturating_mul(u64::from(info.mem_unit));

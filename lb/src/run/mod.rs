@@ -17,6 +17,7 @@ mod dns;
 mod error;
 mod kernel;
 mod keys;
+mod memory;
 mod routes;
 mod signals;
 mod workers;
@@ -34,7 +35,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
-use crate::proxy::{self, BindError, Bound, Drain, Live, Shared};
+use crate::proxy::{self, BindError, Bound, Budget, Drain, Live, Shared, Via};
 use crate::upstream::{Context, Table};
 
 use self::kernel::Kernel;
@@ -189,6 +190,8 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
         clock,
         server: config.server.clone(),
         keys: keys::of_clients(&config.auth)?,
+        buffers: Arc::new(Budget::new(memory::for_buffers(&config.server))),
+        via: Via::new(fastrand::u64(..)),
         drain: watch::Sender::new(Drain::No),
         started: SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -113,6 +113,7 @@ fn model(
         pools: pools(cx, at, raw, providers),
         targets,
         fallback: fallback(cx, &at.key("fallback"), raw, traits, defaults),
+        observed: true,
     }
 }
 
