@@ -314,9 +314,11 @@ fn ended_by(error: &net::Error) -> Ended {
         net::Error::BadResponse(_) => Ended::BadResponse,
         net::Error::Abandoned | net::Error::Connect(_) => Ended::Connect,
         net::Error::ConnectTimeout => Ended::ConnectTimeout,
+        net::Error::Cut(_) => Ended::ClientGone,
         net::Error::Dns => Ended::Dns,
         // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
         net::Error::Full | net::Error::Local(_) => Ended::NotSent,
+        net::Error::Refused { again, .. } => Ended::Refused { again: *again },
         net::Error::Signalled => Ended::Signalled,
         net::Error::Stale(_) => Ended::StaleConnection,
         net::Error::Tls(_) => Ended::Tls,

@@ -111,6 +111,7 @@ impl Outgoing {
             host: &self.host,
             headers: &self.headers,
             body,
+            upgrade: None,
         }
     }
 }
