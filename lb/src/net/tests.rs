@@ -33,6 +33,7 @@ pub(super) const LIMITS: Limits = Limits {
     max_age: None,
     max_idle: 64,
     max_open: 0,
+    max_streams: 64,
 };
 
 pub(super) fn post(body: &[Bytes]) -> Request<'_> {
@@ -42,6 +43,7 @@ pub(super) fn post(body: &[Bytes]) -> Request<'_> {
         host: &HOST,
         headers: (&*HEADERS).into(),
         body: Some(body),
+        upgrade: None,
     }
 }
 
@@ -52,6 +54,7 @@ pub(super) fn get() -> Request<'static> {
         host: &HOST,
         headers: (&*HEADERS).into(),
         body: None,
+        upgrade: None,
     }
 }
 

@@ -58,12 +58,11 @@ impl Budget {
 
     fn take(&self, bytes: u64) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
-        let held = self.held.fetch_add(bytes, Ordering::SeqCst);
-        if held.saturating_add(bytes) <= limit {
-            return true;
-        }
-        self.give(bytes);
-        false
+        let fits = |held: u64| held.checked_add(bytes).filter(|held| *held <= limit);
+        // Nothing is added that is taken back again: that would look like room to whoever waits.
+        self.held
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits)
+            .is_ok()
     }
 
     fn give(&self, bytes: u64) {

@@ -60,13 +60,13 @@ pub(super) enum Version {
 pub(super) struct Served<'a> {
     pub(super) worker: Arc<Worker>,
     pub(super) limits: &'a Limits,
-    pub(super) peer: Peer,
+    pub(super) peer: Arc<Peer>,
     pub(super) activity: Arc<Activity>,
     pub(super) watched: Watched,
 }
 
 /// Serves `stream` until it ends.
-pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Peer, stream: TcpStream) {
+pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Arc<Peer>, stream: TcpStream) {
     let activity = Arc::new(Activity::new(Instant::now()));
     let mut drain = worker.shared.drain.subscribe();
     // Boxed, so that a handshake's state goes when it is over.
@@ -74,11 +74,11 @@ pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Peer, stream: 
     let opened = tokio::select! {
         biased;
         opened = opening => opened,
-        () = closing(&mut drain, GRACE) => return,
+        () = closing(&mut drain) => return,
     };
     let (io, watched, version) = match opened {
         Ok(opened) => opened,
-        Err(error) => return tracing::debug!(%error, "client connection not opened"),
+        Err(error) => return tracing::debug!(client = %peer.ip, %error, "client connection not opened"),
     };
     activity.opened(version);
     let served = Served {
@@ -120,12 +120,12 @@ async fn open(
     Ok((Downstream::Tls(Box::new(stream)), watched, version))
 }
 
-/// Resolves `grace` after the end of accepting, or when all is being cut.
-async fn closing(drain: &mut watch::Receiver<Drain>, grace: Duration) {
+/// Resolves [`GRACE`] after the end of accepting, or when all is being cut.
+pub(super) async fn closing(drain: &mut watch::Receiver<Drain>) {
     // The sender is in `Shared`, which the caller holds.
     drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
     let now = drain.wait_for(|drain| *drain == Drain::Now);
-    drop(tokio::time::timeout(grace, now).await);
+    drop(tokio::time::timeout(GRACE, now).await);
 }
 
 /// How long a connection that was made just before the end of accepting may take to send its first request: it was
@@ -207,9 +207,13 @@ impl Served<'_> {
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
         let mut busy = self.activity.begin_request(flow);
         let activity = Arc::clone(&self.activity);
-        let (worker, rules, peer) = (Arc::clone(&self.worker), self.limits.rules, self.peer.clone());
+        let (worker, rules, peer) = (
+            Arc::clone(&self.worker),
+            self.limits.rules,
+            Arc::clone(&self.peer),
+        );
         Box::pin(async move {
-            let mut response = serve(worker, rules, peer, request).await;
+            let mut response = serve(worker, rules, &peer, request).await;
             if let Some(tunnel) = response.body_mut().take_tunnel() {
                 activity.switch(tunnel);
             }
@@ -256,13 +260,13 @@ impl Served<'_> {
             biased;
             ended = connection => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "client connection ended");
+                    tracing::debug!(client = %self.peer.ip, %error, "client connection ended");
                 }
                 Over::Ended
             }
             () = self.watched.gone() => Over::Gone,
             expiry = self.activity.expired(self.limits) => {
-                tracing::debug!(?expiry, "client connection expired");
+                tracing::debug!(client = %self.peer.ip, ?expiry, "client connection expired");
                 Over::Expired(expiry)
             }
             () = ending => Over::Asked,

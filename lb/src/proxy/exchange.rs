@@ -9,7 +9,7 @@ use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::peek::{Lead, Peeked, peek};
-use super::prepare::{Prepared, Sending};
+use super::prepare::Prepared;
 use super::relay::Relay;
 use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
@@ -138,7 +138,8 @@ async fn try_once(
     let provider = claim.provider();
     let route = &live.routes[claim.endpoint.id];
     let connect_limit = provider.connect_timeout;
-    let outgoing = prepared.outgoing(attempt);
+    let mut outgoing = prepared.outgoing(attempt);
+    let mut streamed = outgoing.streamed.take();
     let exempt = &worker.shared.server.exempt_header;
     let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
     let request = net::Request {
@@ -151,13 +152,10 @@ async fn try_once(
     };
     let sending = async {
         let (client, to) = (&worker.client, &route.destination);
-        match outgoing.body {
-            Sending::Streamed(body, length) => {
-                let mut body = Some(net::Streamed::new(body, length));
-                Box::pin(client.send_streamed(&request, &mut body, to, fresh, connect_limit)).await
-            }
-            _ => client.send(&request, to, fresh, connect_limit).await,
+        if streamed.is_none() {
+            return client.send(&request, to, fresh, connect_limit).await;
         }
+        Box::pin(client.send_streamed(&request, &mut streamed, to, fresh, connect_limit)).await
     };
     let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
         let after = worker.now().since(attempt.started());
@@ -354,9 +352,11 @@ fn ended_by(error: &net::Error) -> Ended {
         net::Error::BadResponse(_) => Ended::BadResponse,
         net::Error::Abandoned | net::Error::Connect(_) => Ended::Connect,
         net::Error::ConnectTimeout => Ended::ConnectTimeout,
+        net::Error::Cut(_) => Ended::ClientGone,
         net::Error::Dns => Ended::Dns,
         // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
         net::Error::Full | net::Error::Local(_) => Ended::NotSent,
+        net::Error::Refused { again, .. } => Ended::Refused { again: *again },
         net::Error::Signalled => Ended::Signalled,
         net::Error::Stale(_) => Ended::StaleConnection,
         net::Error::Tls(_) => Ended::Tls,

@@ -37,7 +37,11 @@ impl Peer {
         let value = |text: &str| {
             HeaderValue::from_str(text).expect("an address has the characters of a header value")
         };
-        let node = if ip.is_ipv4() { ip.to_string() } else { format!("\"[{ip}]\"") };
+        let node = if ip.is_ipv4() {
+            ip.to_string()
+        } else {
+            format!("\"[{ip}]\"")
+        };
         let scheme = if https { "https" } else { "http" };
         Self {
             ip,

@@ -11,11 +11,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connection::{self, Limits, Terms};
 use super::headers::Peer;
+use super::proxy_protocol;
 use super::service::Rules;
-use super::sources::Sources;
+use super::sources::{Counted, Sources};
 use super::tls::{Identity, IdentityError};
 use super::worker::{Drain, Worker};
-use crate::config;
+use crate::config::{self, ProxyProtocol};
 
 /// An address that is bound, with a socket for each worker.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub struct Bound {
     slots: Arc<Semaphore>,
     sources: Arc<Sources>,
     terms: Arc<Terms>,
+    proxy_protocol: ProxyProtocol,
 }
 
 /// Why a listener cannot be set up.
@@ -80,6 +82,7 @@ pub fn bind(listener: &config::Listener, workers: usize) -> Result<Bound, BindEr
             http2: listener.http2,
             tls: identity.clone(),
         }),
+        proxy_protocol: listener.proxy_protocol,
         identity,
     })
 }
@@ -144,31 +147,88 @@ pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::Tcp
 /// Gives an accepted connection a task of its own, or closes it where its source may not have it.
 fn begin(
     worker: &Arc<Worker>,
-    bound: &Bound,
+    bound: &Arc<Bound>,
     slot: Option<OwnedSemaphorePermit>,
     stream: TcpStream,
     ip: IpAddr,
 ) {
-    let counted = match bound.sources.admit(ip) {
-        Ok(counted) => counted,
-        Err(why) => {
-            worker.shared.metrics.turned_away.inc();
-            return tracing::debug!(%ip, ?why, "connection turned away");
-        }
-    };
     if let Err(error) = stream.set_nodelay(true) {
         // Only latency is at stake.
         tracing::debug!(%error, "TCP_NODELAY");
     }
-    let proxies = &worker.shared.server.trusted_proxies;
-    let trusted = proxies.iter().any(|range| range.contains(ip));
-    let peer = Peer::new(ip, trusted, bound.identity.is_some());
     let open = Open::new(worker);
-    let (worker, terms) = (Arc::clone(worker), Arc::clone(&bound.terms));
-    tokio::spawn(async move {
-        connection::run(worker, &terms, peer, stream).await;
-        drop((slot, counted, open));
-    });
+    let (worker, bound) = (Arc::clone(worker), Arc::clone(bound));
+    if bound.proxy_protocol != ProxyProtocol::Off && is_trusted(&worker, ip) {
+        tokio::spawn(async move {
+            // Boxed, so that its room goes when the client is known.
+            let introduced = Box::pin(introduce(&worker, &bound, stream, ip)).await;
+            if let Some((stream, client)) = introduced {
+                admit_and_run(worker, &bound, stream, client).await;
+            }
+            drop((slot, open));
+        });
+    } else {
+        let Some(admitted) = admit(&worker, &bound, ip) else {
+            return;
+        };
+        tokio::spawn(async move {
+            run(worker, &bound, stream, admitted).await;
+            drop((slot, open));
+        });
+    }
+}
+
+/// Whom a proxy in front says that the connection is from; `None` where it does not say.
+async fn introduce(
+    worker: &Worker,
+    bound: &Bound,
+    mut stream: TcpStream,
+    proxy: IpAddr,
+) -> Option<(TcpStream, IpAddr)> {
+    let mut drain = worker.shared.drain.subscribe();
+    let limit = bound.terms.limits.first_byte_timeout;
+    let said = tokio::select! {
+        biased;
+        said = proxy_protocol::read(&mut stream, bound.proxy_protocol, limit) => said,
+        () = connection::closing(&mut drain) => return None,
+    };
+    match said {
+        Ok(client) => Some((stream, client.unwrap_or(proxy))),
+        Err(error) => {
+            worker.shared.metrics.turned_away.inc();
+            tracing::debug!(%proxy, %error, "connection turned away");
+            None
+        }
+    }
+}
+
+/// Counts a connection among its source's, unless its source may not have it.
+fn admit(worker: &Worker, bound: &Bound, ip: IpAddr) -> Option<(IpAddr, Counted)> {
+    match bound.sources.admit(ip) {
+        Ok(counted) => Some((ip, counted)),
+        Err(why) => {
+            worker.shared.metrics.turned_away.inc();
+            tracing::debug!(%ip, ?why, "connection turned away");
+            None
+        }
+    }
+}
+
+async fn admit_and_run(worker: Arc<Worker>, bound: &Bound, stream: TcpStream, ip: IpAddr) {
+    if let Some(admitted) = admit(&worker, bound, ip) {
+        run(worker, bound, stream, admitted).await;
+    }
+}
+
+async fn run(worker: Arc<Worker>, bound: &Bound, stream: TcpStream, (ip, counted): (IpAddr, Counted)) {
+    let peer = Peer::new(ip, is_trusted(&worker, ip), bound.identity.is_some());
+    connection::run(worker, &bound.terms, Arc::new(peer), stream).await;
+    drop(counted);
+}
+
+fn is_trusted(worker: &Worker, ip: IpAddr) -> bool {
+    let proxies = &worker.shared.server.trusted_proxies;
+    proxies.iter().any(|range| range.contains(ip))
 }
 
 async fn slot(worker: &Worker, bound: &Bound) -> Option<OwnedSemaphorePermit> {

@@ -10,8 +10,9 @@ use super::asked::{Asked, Place};
 use super::headers::Forwardable;
 use super::pieces::Pieces;
 use super::receive::Payload;
-use super::streaming::{Passing, Source};
+use super::streaming::Source;
 use super::target;
+use crate::net::Streamed;
 use crate::upstream::{Attempt, Link};
 
 /// What of a request every attempt sends.
@@ -33,17 +34,17 @@ pub(super) struct Prepared {
 pub(super) struct Outgoing<'a> {
     pub(super) target: Cow<'a, PathAndQuery>,
     pub(super) body: Sending,
+    /// The body where it is not all here.
+    pub(super) streamed: Option<Streamed>,
 }
 
-/// A body on its way to a provider.
+/// A body that is here, on its way to a provider.
 #[derive(Debug)]
 pub(super) enum Sending {
     None,
     /// Nearly every body; what is not needed is empty.
     Few([Bytes; 3]),
     Many(Vec<Bytes>),
-    /// Of this length in bytes, where it is known.
-    Streamed(Passing, Option<u64>),
 }
 
 impl Prepared {
@@ -78,24 +79,19 @@ impl Prepared {
     pub(super) fn outgoing(&self, attempt: &Attempt) -> Outgoing<'_> {
         let url = &attempt.claim().endpoint.url;
         let Some(asked) = &self.asked else {
-            return Outgoing {
-                target: target::of_provider(&self.target, url),
-                body: self.body(None),
-            };
+            return self.with(target::of_provider(&self.target, url), None);
         };
         let renamed = renamed(asked, attempt.link());
         let in_query = renamed.filter(|_| asked.place == Place::Query);
-        Outgoing {
-            target: target::of_model(&self.target, url, in_query),
-            body: self.body(renamed.and_then(|name| splice(&asked.place, name))),
-        }
+        let splice = renamed.and_then(|name| splice(&asked.place, name));
+        self.with(target::of_model(&self.target, url, in_query), splice)
     }
 
-    /// The body with `splice` made in it.
-    fn body(&self, splice: Option<Splice>) -> Sending {
-        match &self.payload {
-            Payload::None => Sending::None,
-            Payload::Whole { pieces, .. } => whole(pieces, splice),
+    /// What is sent to `target`, with `splice` made in the body.
+    fn with<'a>(&self, target: Cow<'a, PathAndQuery>, splice: Option<Splice>) -> Outgoing<'a> {
+        let (body, streamed) = match &self.payload {
+            Payload::None => (Sending::None, None),
+            Payload::Whole { pieces, .. } => (whole(pieces, splice), None),
             Payload::Streamed { pieces, length, rest } => {
                 let length = length.map(|length| match &splice {
                     None => length,
@@ -105,8 +101,13 @@ impl Prepared {
                     None => pieces.all(),
                     Some((span, value)) => pieces.spliced(span, value),
                 };
-                Sending::Streamed(rest.pass(lead), length)
+                (Sending::None, Some(Streamed::new(rest.pass(lead), length)))
             }
+        };
+        Outgoing {
+            target,
+            body,
+            streamed,
         }
     }
 }
@@ -148,7 +149,7 @@ impl Sending {
         match self {
             Self::Few(pieces) => Some(pieces),
             Self::Many(pieces) => Some(pieces),
-            Self::None | Self::Streamed(..) => None,
+            Self::None => None,
         }
     }
 }

@@ -112,7 +112,10 @@ fn parse(header: &[u8], form: ProxyProtocol) -> io::Result<Option<IpAddr>> {
 }
 
 fn bad(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the PROXY protocol header is {what}"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the PROXY protocol header is {what}"),
+    )
 }
 
 #[cfg(test)]

@@ -220,7 +220,11 @@ fn named_elsewhere(uri: &Uri, headers: &HeaderMap, default_model: Option<&str>) 
     if let Some(model) = header {
         return Some((model.to_owned(), Place::Nowhere));
     }
-    let mut pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let mut pairs = uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
     if let Some((_, model)) = pairs.find(|(name, _)| *name == "model") {
         return Some((percent_decoded(model), Place::Query));
     }

@@ -10,7 +10,10 @@ use crate::config::{HeaderChanges, Match};
 use crate::upstream::Route;
 
 /// The first route that takes the request, whose path is then the one that goes on from here.
-pub(super) fn find<'r, B>(routes: &'r [Arc<Route>], request: &mut Request<B>) -> Result<&'r Arc<Route>, Refusal> {
+pub(super) fn find<'r, B>(
+    routes: &'r [Arc<Route>],
+    request: &mut Request<B>,
+) -> Result<&'r Arc<Route>, Refusal> {
     let found = routes
         .iter()
         .find_map(|route| takes(&route.config.matches, request).map(|rest| (route, rest)));

@@ -39,14 +39,14 @@ pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 pub(super) async fn serve(
     worker: Arc<Worker>,
     rules: Rules,
-    peer: Peer,
+    peer: &Peer,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let unix = Worker::unix_now();
     let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
-    let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
+    let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
     let version = request.version();
-    let mut response = match answer(&worker, rules, &peer, &id, request).await {
+    let mut response = match answer(&worker, rules, peer, &id, request).await {
         Ok(response) => response,
         Err(refusal) => {
             worker.shared.metrics.refused(refusal.code());
@@ -114,9 +114,13 @@ async fn answer(
 
 /// Counts an OPTIONS request's `Max-Forwards` down; false where it ends here (RFC 9110, 7.6.2).
 fn may_go_on(headers: &mut HeaderMap) -> bool {
-    let left = headers.get(MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+    let left = headers
+        .get(MAX_FORWARDS)
+        .and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
     let Some(left) = left else { return true };
-    let Some(next) = left.checked_sub(1) else { return false };
+    let Some(next) = left.checked_sub(1) else {
+        return false;
+    };
     headers.insert(MAX_FORWARDS, next.into());
     true
 }
@@ -145,18 +149,25 @@ fn listing(scene: Scene<'_>, method: &Method, path: &str) -> Option<Result<Respo
 
 /// Reads the request, finds the chain of its model, and makes attempts until one answers.
 async fn by_model(scene: Scene<'_>, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-    let Scene { live, client, route, .. } = scene;
+    let Scene {
+        live, client, route, ..
+    } = scene;
     let (parts, body) = request.into_parts();
     let default = route.config.default_model.as_deref();
     let head = (&parts.uri, &parts.headers);
     let (asked, payload) = receive(head, default, body, scene.rules, scene.room()).await?;
-    let found = live.table.find(&asked.model).filter(|_| client.may_use(&asked.model));
+    let found = live
+        .table
+        .find(&asked.model)
+        .filter(|_| client.may_use(&asked.model));
     let chain = found.ok_or_else(|| models::not_found(&live.table, client, &asked.model))?;
     let chain = chain.for_path(parts.uri.path());
     check_kind(&chain, &parts.uri)?;
     let sent = Sent {
         streaming: asked.stream,
-        exempt: parts.headers.contains_key(&scene.worker.shared.server.exempt_header),
+        exempt: parts
+            .headers
+            .contains_key(&scene.worker.shared.server.exempt_header),
         replayable: payload.is_replayable(),
         repeatable: is_repeatable(&parts.method, parts.uri.path(), asked.stored),
     };
@@ -190,7 +201,10 @@ async fn direct(
 
 /// Whether a response of the chain may have to name the model as the client did.
 fn renames(chain: &Chain) -> bool {
-    chain.links.iter().any(|link| link.model.config.rewrite_response_model)
+    chain
+        .links
+        .iter()
+        .any(|link| link.model.config.rewrite_response_model)
 }
 
 impl<'a> Scene<'a> {
@@ -211,10 +225,16 @@ impl<'a> Scene<'a> {
         sent: Sent,
     ) -> Result<Answer, Refusal> {
         let bodiless = parts.method == Method::HEAD;
-        let upgrade = (parts.version == Version::HTTP_11).then(|| tunnel::asked(&parts.headers)).flatten();
+        let upgrade = (parts.version == Version::HTTP_11)
+            .then(|| tunnel::asked(&parts.headers))
+            .flatten();
         let shared = &self.worker.shared;
-        let via = shared.server.via.then(|| shared.via.field(parts.version, &parts.headers));
-        let fields = Forwardable::new(parts.headers, self.peer, self.id.clone(), identity).along(self.route, via);
+        let via = shared
+            .server
+            .via
+            .then(|| shared.via.field(parts.version, &parts.headers));
+        let fields =
+            Forwardable::new(parts.headers, self.peer, self.id.clone(), identity).along(self.route, via);
         // Goes with the commit: the fields are views of hyper's read buffer, and nothing may hold that while a response
         // streams.
         let head = (parts.method, parts.uri, upgrade.clone());
@@ -222,7 +242,10 @@ impl<'a> Scene<'a> {
         let source = prepared.source().cloned();
         let account = Account::open(Arc::clone(chain));
         let mut answer = exchange(self.worker, self.live, chain, sent, prepared, account).await;
-        if let Some(refused) = source.and_then(|source| source.refused()).filter(|_| answer.by.is_none()) {
+        if let Some(refused) = source
+            .and_then(|source| source.refused())
+            .filter(|_| answer.by.is_none())
+        {
             return Err(refused);
         }
         let fields = answer.response.headers_mut();

@@ -66,9 +66,12 @@ pub(super) fn asked(headers: &HeaderMap) -> Option<HeaderValue> {
     }
     let name = value.as_bytes();
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(byte);
-    let begins = |with: &[u8]| name.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+    let begins = |with: &[u8]| {
+        name.get(..with.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(with))
+    };
     let own = begins(b"h2c") || begins(b"http/") || begins(b"tls/");
-    (!own && name.iter().all(token)).then(|| value.clone())
+    (!own && !name.is_empty() && name.iter().all(token)).then(|| value.clone())
 }
 
 /// What a 101 says of the switch to its client; it was taken off on the way here, as it is for one hop.
@@ -219,7 +222,11 @@ impl<'m, S> Side<'m, S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Side<'_, S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             let length = self.ahead.len().min(buf.remaining());
             buf.put_slice(&self.ahead[..length]);

@@ -1,7 +1,7 @@
 //! How this process names itself to the next hop, and knows its own requests when they come back.
 
-use http::header::{HeaderMap, HeaderValue, VIA};
 use http::Version;
+use http::header::{HeaderMap, HeaderValue, VIA};
 
 /// What `Via` says of this process (RFC 9110, 7.6.3). The name is drawn at start: two instances behind each other are no
 /// loop, and it tells nobody where this one runs.
@@ -17,7 +17,8 @@ impl Via {
     pub fn new(random: u64) -> Self {
         let name = format!("lb-{random:016x}");
         let fields = ["1.0", "1.1", "2"].map(|version| {
-            HeaderValue::from_str(&format!("{version} {name}")).expect("letters, digits, a dot, a dash and a space")
+            HeaderValue::from_str(&format!("{version} {name}"))
+                .expect("letters, digits, a dot, a dash and a space")
         });
         Self {
             name: name.into(),

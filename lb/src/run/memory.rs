@@ -33,7 +33,11 @@ fn limit(groups: &Path, mounted: &Path) -> Option<u64> {
         }
     });
     lines
-        .flat_map(|(root, path, file)| ancestors(&root, path).map(move |group| group.join(file)).collect::<Vec<_>>())
+        .flat_map(|(root, path, file)| {
+            ancestors(&root, path)
+                .map(move |group| group.join(file))
+                .collect::<Vec<_>>()
+        })
         .filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok())
         .min()
 }

@@ -65,7 +65,9 @@ async fn room_is_found_across_threads() {
             let mut random = fastrand::Rng::with_seed(seed);
             for _ in 0..2000 {
                 let mut held = Held::new(&budget);
-                runtime.block_on(held.grow(random.u64(1..=3))).expect("room in time");
+                runtime
+                    .block_on(held.grow(random.u64(1..=3)))
+                    .expect("room in time");
                 assert!(budget.limit.load(Ordering::Relaxed) == 3);
             }
         }

@@ -26,7 +26,8 @@ fn bytes_come_out_as_they_went_in_however_they_are_cut_and_wherever_they_are_spl
         let chunks: Vec<Vec<u8>> = (0..random.usize(1..12))
             .map(|_| {
                 let most = *random.choice(&[3, 100, 70_000]).expect("not empty");
-                std::iter::repeat_with(|| random.u8(..)).take(random.usize(1..=most)).collect()
+                let length = random.usize(1..=most);
+                std::iter::repeat_with(|| random.u8(..)).take(length).collect()
             })
             .collect();
         let whole = chunks.concat();

@@ -9,8 +9,15 @@ use super::*;
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn binary(source: &str) -> Vec<u8> {
-    let (source, target) = (source.parse().expect("an address"), "192.0.2.9:1".parse().expect("an address"));
-    let target = if SocketAddr::is_ipv6(&source) { "[2001:db8::9]:1".parse().expect("an address") } else { target };
+    let (source, target) = (
+        source.parse().expect("an address"),
+        "192.0.2.9:1".parse().expect("an address"),
+    );
+    let target = if SocketAddr::is_ipv6(&source) {
+        "[2001:db8::9]:1".parse().expect("an address")
+    } else {
+        target
+    };
     let mut bytes = vec![0; 512];
     let length = ProxyHeader::with_address(ProxiedAddress::stream(source, target))
         .encode_to_slice_v2(&mut bytes)
@@ -60,7 +67,12 @@ async fn both_forms_name_the_client_and_leave_everything_behind_them() {
         (&second, ProxyProtocol::V2, "203.0.113.8", b"GET /"),
         (&second, ProxyProtocol::Any, "203.0.113.8", b"GET /"),
         (&sixth, ProxyProtocol::Any, "2001:db8::7", b"\x16\x03\x01"),
-        (b"PROXY TCP6 2001:db8::8 2001:db8::9 1 2\r\nx", ProxyProtocol::V1, "2001:db8::8", b"x"),
+        (
+            b"PROXY TCP6 2001:db8::8 2001:db8::9 1 2\r\nx",
+            ProxyProtocol::V1,
+            "2001:db8::8",
+            b"x",
+        ),
     ];
     for (bytes, form, client, behind) in cases {
         let (said, rest) = told(&[bytes], form).await;
@@ -72,7 +84,10 @@ async fn both_forms_name_the_client_and_leave_everything_behind_them() {
 // [LIMIT-6]
 #[tokio::test]
 async fn where_a_header_is_cut_changes_nothing() {
-    for whole in [[TEXT, b"GET /"].concat(), [&binary("203.0.113.7:1"), &b"GET /"[..]].concat()] {
+    for whole in [
+        [TEXT, b"GET /"].concat(),
+        [&binary("203.0.113.7:1"), &b"GET /"[..]].concat(),
+    ] {
         for at in 1..whole.len() {
             let (said, rest) = told(&[&whole[..at], &whole[at..]], ProxyProtocol::Any).await;
             assert_eq!(said.expect("a header"), Some(ip("203.0.113.7")), "cut at {at}");
@@ -86,7 +101,11 @@ async fn where_a_header_is_cut_changes_nothing() {
 async fn a_proxy_that_speaks_for_itself_is_its_own_client() {
     let mut local = binary("203.0.113.7:4711");
     local[12] = 0x20;
-    for bytes in [&b"PROXY UNKNOWN\r\n"[..], b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", &local] {
+    for bytes in [
+        &b"PROXY UNKNOWN\r\n"[..],
+        b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n",
+        &local,
+    ] {
         let (said, rest) = told(&[bytes], ProxyProtocol::Any).await;
         assert_eq!(said.expect("a header"), None, "{bytes:?}");
         assert!(rest.is_empty());
@@ -107,7 +126,10 @@ async fn what_is_no_header_of_the_form_expected_is_an_error() {
         (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", ProxyProtocol::Any),
         (b"PROX", ProxyProtocol::Any),
         (b"PROXY TCP4 203.0.113.7 192.0.2.9 4711", ProxyProtocol::Any),
-        (b"PROXY TCP4 203.0.113.777 192.0.2.9 4711 443\r\n", ProxyProtocol::Any),
+        (
+            b"PROXY TCP4 203.0.113.777 192.0.2.9 4711 443\r\n",
+            ProxyProtocol::Any,
+        ),
         (b"PROXY TCP4 203.0.113.7 192.0.2.9 4711 443\n", ProxyProtocol::Any),
         (TEXT, ProxyProtocol::V2),
         (&binary("203.0.113.7:1"), ProxyProtocol::V1),
@@ -126,7 +148,9 @@ async fn what_is_no_header_of_the_form_expected_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn silence_is_an_error_after_the_limit() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("accepted");
+    let client = TcpStream::connect(listener.local_addr().expect("bound"))
+        .await
+        .expect("accepted");
     let (mut server, _) = listener.accept().await.expect("a connection");
     let begun = tokio::time::Instant::now();
     let said = read(&mut server, ProxyProtocol::Any, LIMIT).await;
