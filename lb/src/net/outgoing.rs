@@ -204,11 +204,11 @@ fn write_head(request: &Request<'_>, body: RequestBody) -> Vec<u8> {
     } = *request;
     write_request(
         &mut head,
-        &RequestHead {
+        RequestHead {
             method,
             target,
             host,
-            headers,
+            headers: headers.iter(),
             body,
             upgrade,
         },

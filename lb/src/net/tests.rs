@@ -43,7 +43,7 @@ pub(super) fn post(body: &[Bytes]) -> Request<'_> {
         method: &Method::POST,
         target: &TARGET,
         host: &HOST,
-        headers: &HEADERS,
+        headers: (&*HEADERS).into(),
         body: Some(body),
         upgrade: None,
     }
@@ -54,7 +54,7 @@ pub(super) fn get() -> Request<'static> {
         method: &Method::GET,
         target: &TARGET,
         host: &HOST,
-        headers: &HEADERS,
+        headers: (&*HEADERS).into(),
         body: None,
         upgrade: None,
     }

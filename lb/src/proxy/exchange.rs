@@ -1,13 +1,15 @@
 //! One request's attempts, from the first to the one that answers.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
+use super::headers::{self, By};
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
@@ -19,23 +21,6 @@ use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
-
-/// The answer to a request, before its fields are made fit for the client.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) response: Response<Body>,
-    /// Which target answered; `None` where its attempt was given up before its response was taken after all.
-    pub(super) by: Option<By>,
-    pub(super) attempts: u32,
-}
-
-/// Names of what answered.
-#[derive(Clone, Debug)]
-pub(super) struct By {
-    pub(super) provider: Box<str>,
-    pub(super) endpoint: Box<str>,
-    pub(super) upstream_model: Option<Box<str>>,
-}
 
 /// What one attempt came to.
 struct Tried {
@@ -61,16 +46,22 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    prepared: Prepared,
+    prepared: &Prepared,
     mut account: Account,
-) -> Answer {
+) -> Response<Body> {
     let begun = worker.now();
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
     let mut last = None;
     let mut spare = None;
+    // The same endpoint once more, where a reused connection turned out dead.
+    let mut again = None;
     let refusal = loop {
-        let attempt = match run.next(worker.now(), &mut Worker::draw) {
+        let fresh = again.is_some();
+        let step = again
+            .take()
+            .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
+        let mut attempt = match step {
             Step::Try(attempt) => attempt,
             Step::Stop(stop) => match spare.take() {
                 Some(reply) => return answer(worker, reply, None, account, run.attempts()),
@@ -79,8 +70,13 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        let (ended, reply, settled) = settle(worker, live, &mut run, attempt, &prepared, total).await;
-        match (settled, reply) {
+        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+        let settled = attempt.settle(&mut run, worker.now(), &ended, Worker::draw());
+        match (settled, response) {
+            (Settled::Again(same), _) => {
+                again = Some(same);
+                continue;
+            }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
                 return answer(worker, reply, Some(tail), account, run.attempts());
             }
@@ -91,34 +87,7 @@ pub(super) async fn exchange(
     };
     account.will_fail();
     account.complete();
-    let attempts = run.attempts();
-    Answer {
-        response: refusal.response(attempts),
-        by: None,
-        attempts,
-    }
-}
-
-/// One visit to a target: once, and once more where a reused connection turned out dead.
-async fn settle(
-    worker: &Worker,
-    live: &Live,
-    run: &mut Run,
-    mut attempt: Attempt,
-    prepared: &Prepared,
-    total: Option<Instant>,
-) -> (Ended, Option<Reply>, Settled) {
-    let mut fresh = false;
-    loop {
-        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        match attempt.settle(run, worker.now(), &ended, Worker::draw()) {
-            Settled::Again(again) => {
-                attempt = again;
-                fresh = true;
-            }
-            settled => return (ended, response, settled),
-        }
-    }
+    refusal.response(run.attempts())
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
@@ -131,14 +100,7 @@ async fn try_once(
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let outgoing = prepared.outgoing(attempt, live);
-    let route = &live.routes[attempt.claim().endpoint.id];
-    let connect_limit = attempt.claim().provider().connect_timeout;
-    let request = outgoing.request(&prepared.method);
-    let sending = worker
-        .client
-        .send(&request, &route.destination, fresh, connect_limit);
-    let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
+    let Some(sent) = send(worker, live, attempt, prepared, fresh, deadline).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
             ended: ending(after),
@@ -158,6 +120,35 @@ async fn try_once(
         }
         Ok(response) => judge_head(worker, attempt, response, total).await,
     }
+}
+
+/// The response's head, or `None` where it did not come by `deadline`.
+async fn send(
+    worker: &Worker,
+    live: &Live,
+    attempt: &Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    deadline: Option<Instant>,
+) -> Option<Result<Response<Incoming>, net::Error>> {
+    let claim = attempt.claim();
+    let provider = claim.provider();
+    let route = &live.routes[claim.endpoint.id];
+    let outgoing = prepared.outgoing(attempt);
+    let exempt = &worker.shared.server.exempt_header;
+    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
+    let request = net::Request {
+        method: &prepared.method,
+        target: &outgoing.target,
+        host: &route.host,
+        headers: prepared.headers.fields(&provider.fields, &passes),
+        body: outgoing.body(),
+        upgrade: None,
+    };
+    let sending = worker
+        .client
+        .send(&request, &route.destination, fresh, provider.connect_timeout);
+    until(deadline.map(|at| worker.shared.clock.tokio(at)), pin!(sending)).await
 }
 
 /// When the response head has to be there, and what it is called if it is not.
@@ -201,14 +192,15 @@ async fn judge_head(
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Watch::new(&model.config, peeked);
+    let watch = Box::new(Watch::new(&model.config, peeked));
     if !peeked {
         return Tried {
             ended: committed,
             response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
         };
     }
-    let (ended, response) = match peek(worker, attempt, body, watch, total).await {
+    // Boxed, so that answers that are no streams do not carry its room.
+    let (ended, response) = match Box::pin(peek(worker, attempt, body, watch, total)).await {
         Peeked::Commit { lead, first_data } => {
             (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
         }
@@ -238,47 +230,46 @@ impl Reply {
     }
 }
 
-/// Makes a reply the answer.
+/// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
     attempts: u32,
-) -> Answer {
-    let by = tail.as_ref().map(|tail| By {
-        provider: tail.claim().provider().name.clone(),
-        endpoint: tail.claim().endpoint.name.clone(),
-        upstream_model: tail.link().upstream_model.clone(),
-    });
-    let response = match reply {
+) -> Response<Body> {
+    let (mut response, lead) = match reply {
         Reply::Embedded { status, data } => {
-            account.will_fail();
-            account.complete();
-            json(
-                StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY),
-                data,
-            )
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            (json(status, data), None)
         }
         Reply::Head {
             status,
             headers,
             lead,
         } => {
-            if status.as_u16() >= 400 {
-                account.will_fail();
-            }
-            let mut response = Response::new(Body::relay(Relay::new(*lead, tail, account, worker)));
+            let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
-            response
+            (response, Some(lead))
         }
     };
-    Answer {
-        response,
-        by,
-        attempts,
+    if let Some(tail) = &tail {
+        let by = By {
+            provider: &tail.claim().provider().name,
+            endpoint: &tail.claim().endpoint.name,
+            upstream_model: tail.link().upstream_model.as_deref(),
+        };
+        headers::reveal(response.headers_mut(), by, attempts, worker.shared.server.reveal);
     }
+    if lead.is_none() || response.status().as_u16() >= 400 {
+        account.will_fail();
+    }
+    match lead {
+        None => account.complete(),
+        Some(lead) => *response.body_mut() = Body::relay(Relay::new(*lead, tail, account, worker)),
+    }
+    response
 }
 
 /// Why nothing is left to try, as the client is told.

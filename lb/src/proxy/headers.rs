@@ -4,115 +4,126 @@ use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use super::exchange::By;
 use crate::config::Reveal;
-use crate::upstream::Provider;
-use crate::wire::http1;
+use crate::net::{Field, Fields};
+use crate::wire::http1::{self, HopByHop};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// What says who a client is. It is for lb, or for one provider, and goes to no other.
-const CREDENTIALS: [HeaderName; 6] = [
-    header::AUTHORIZATION,
-    header::COOKIE,
-    HeaderName::from_static("api-key"),
-    HeaderName::from_static("openai-organization"),
-    HeaderName::from_static("openai-project"),
-    HeaderName::from_static("x-api-key"),
-];
-
-/// Fields that lb answers for itself on each hop, or that steer lb.
-const OWN: [HeaderName; 6] = [
-    header::CONTENT_LENGTH,
-    header::EXPECT,
-    header::HOST,
-    HeaderName::from_static("traceparent"),
-    HeaderName::from_static("tracestate"),
-    header::TRAILER,
-];
-
 /// Where a request came from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Peer {
     /// The address that connected.
     pub(super) ip: IpAddr,
+    /// The same, as a field says it: made once for all requests of a connection.
+    text: HeaderValue,
     /// Whether its `X-Forwarded-*` and `x-request-id` are believed.
     pub(super) trusted: bool,
     /// Whether it connected with TLS.
     pub(super) https: bool,
 }
 
-/// The fields of a request as every attempt sends them; what differs from provider to provider comes on top.
-pub(super) fn forwardable(
-    request: &HeaderMap,
-    peer: Peer,
-    id: &HeaderValue,
-    identity: bool,
-    exempt: &HeaderName,
-) -> HeaderMap {
-    let mut out = HeaderMap::with_capacity(request.len() + 4);
-    for (name, value) in http1::end_to_end(request) {
-        if !OWN.contains(name) && name != exempt && !name.as_str().starts_with("x-lb-") {
-            out.append(name.clone(), value.clone());
+impl Peer {
+    /// A peer at `ip`.
+    pub(super) fn new(ip: IpAddr, trusted: bool, https: bool) -> Self {
+        let text = HeaderValue::from_str(&ip.to_string());
+        Self {
+            ip,
+            text: text.expect("an address has the characters of a header value"),
+            trusted,
+            https,
         }
     }
-    if identity {
-        // The observer has to read the stream; a compressed one would pass it unseen.
-        out.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+}
+
+/// The fields of a request as its attempts send them. The client's are kept as they came and looked at again for each
+/// attempt, which is cheaper than a second map.
+#[derive(Debug)]
+pub(super) struct Forwardable {
+    client: HeaderMap,
+    hop: HopByHop,
+    /// Whether the peer is believed about where the request came from.
+    trusted: bool,
+    /// Whether the response has to be readable.
+    identity: bool,
+    added: Vec<Field>,
+}
+
+impl Forwardable {
+    /// Takes the client's fields; what differs from provider to provider comes on top.
+    pub(super) fn new(client: HeaderMap, peer: &Peer, id: HeaderValue, identity: bool) -> Self {
+        let mut added = Vec::with_capacity(5);
+        if identity {
+            // The observer has to read the stream; a compressed one would pass it unseen.
+            added.push((header::ACCEPT_ENCODING, HeaderValue::from_static("identity")));
+        }
+        added.push((X_REQUEST_ID, id));
+        forwarded(&mut added, &client, peer);
+        Self {
+            hop: HopByHop::of(&client),
+            client,
+            trusted: peer.trusted,
+            identity,
+            added,
+        }
     }
-    out.insert(X_REQUEST_ID, id.clone());
-    forwarded(&mut out, request, peer);
-    out
+
+    /// Whether the client's field of this name goes to a provider. What says who the client is does only with
+    /// `passthrough_auth`: it is for lb, or for one provider.
+    pub(super) fn passes(&self, name: &HeaderName, passthrough_auth: bool, exempt: &HeaderName) -> bool {
+        let private = !passthrough_auth;
+        let text = name.as_str();
+        let dropped = match text.len() {
+            4 => text == "host",
+            6 => text == "cookie" && private || text == "expect",
+            7 => text == "trailer" || text == "api-key" && private,
+            9 => text == "forwarded" && !self.trusted || text == "x-api-key" && private,
+            10 => text == "tracestate",
+            11 => text == "traceparent",
+            12 => text == "x-request-id",
+            13 => text == "authorization" && private,
+            14 => text == "content-length" || text == "openai-project" && private,
+            15 => text == "accept-encoding" && self.identity || text == "x-forwarded-for",
+            16 => text == "x-forwarded-host" && !self.trusted,
+            17 => text == "x-forwarded-proto" && !self.trusted,
+            19 => text == "openai-organization" && private,
+            _ => false,
+        };
+        !dropped && !text.starts_with("x-lb-") && name != exempt && !self.hop.contains(name)
+    }
+
+    /// The fields as a provider gets them, with its own: `passes` is [`Self::passes`] for it.
+    pub(super) fn fields<'a>(
+        &'a self,
+        set: &'a [Field],
+        passes: &'a (dyn Fn(&HeaderName) -> bool + Sync),
+    ) -> Fields<'a> {
+        Fields {
+            client: &self.client,
+            passes,
+            added: &self.added,
+            set,
+        }
+    }
 }
 
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.
-fn forwarded(out: &mut HeaderMap, request: &HeaderMap, peer: Peer) {
-    let before = request.get(X_FORWARDED_FOR).filter(|_| peer.trusted);
-    let chain = before
-        .and_then(|value| value.to_str().ok())
-        .map_or_else(|| peer.ip.to_string(), |before| format!("{before}, {}", peer.ip));
-    if let Ok(value) = HeaderValue::from_str(&chain) {
-        out.insert(X_FORWARDED_FOR, value);
-    }
+fn forwarded(added: &mut Vec<Field>, client: &HeaderMap, peer: &Peer) {
+    let before = peer.trusted.then(|| client.get(X_FORWARDED_FOR)).flatten();
+    let chain = before.and_then(|before| {
+        let before = before.to_str().ok()?;
+        HeaderValue::from_str(&format!("{before}, {}", peer.ip)).ok()
+    });
+    added.push((X_FORWARDED_FOR, chain.unwrap_or_else(|| peer.text.clone())));
     if !peer.trusted {
-        out.remove(header::FORWARDED);
         let scheme = if peer.https { "https" } else { "http" };
-        out.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
-        match request.get(header::HOST) {
-            Some(host) => out.insert(X_FORWARDED_HOST, host.clone()),
-            None => out.remove(X_FORWARDED_HOST),
-        };
-    }
-}
-
-/// The fields as `provider` gets them: without the client's credentials, with its own and its configured fields.
-pub(super) fn for_provider(base: &HeaderMap, provider: &Provider) -> HeaderMap {
-    let mut out = base.clone();
-    own(
-        &mut out,
-        provider.passthrough_auth,
-        &provider.headers,
-        provider.credentials.as_ref(),
-    );
-    out
-}
-
-fn own(
-    out: &mut HeaderMap,
-    passthrough_auth: bool,
-    configured: &[(HeaderName, HeaderValue)],
-    credentials: Option<&(HeaderName, HeaderValue)>,
-) {
-    if !passthrough_auth {
-        for name in &CREDENTIALS {
-            out.remove(name);
+        added.push((X_FORWARDED_PROTO, HeaderValue::from_static(scheme)));
+        if let Some(host) = client.get(header::HOST) {
+            added.push((X_FORWARDED_HOST, host.clone()));
         }
-    }
-    for (name, value) in configured.iter().chain(credentials) {
-        out.insert(name.clone(), value.clone());
     }
 }
 
@@ -125,18 +136,26 @@ pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     }
 }
 
+/// Names of what answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By<'a> {
+    pub(super) provider: &'a str,
+    pub(super) endpoint: &'a str,
+    pub(super) upstream_model: Option<&'a str>,
+}
+
 /// Tells the client who answered, as far as `reveal` lets it know.
-pub(super) fn reveal(headers: &mut HeaderMap, by: &By, attempts: u32, reveal: Reveal) {
+pub(super) fn reveal(headers: &mut HeaderMap, by: By<'_>, attempts: u32, reveal: Reveal) {
     if reveal == Reveal::None {
         return;
     }
-    put(headers, "x-lb-provider", &by.provider);
+    put(headers, "x-lb-provider", by.provider);
     put(headers, "x-lb-attempts", &attempts.to_string());
-    if let Some(model) = &by.upstream_model {
+    if let Some(model) = by.upstream_model {
         put(headers, "x-lb-model", model);
     }
     if reveal == Reveal::Endpoint {
-        put(headers, "x-lb-endpoint", &by.endpoint);
+        put(headers, "x-lb-endpoint", by.endpoint);
     }
 }
 
@@ -147,27 +166,28 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
 }
 
 /// The request's id: a trusted peer's own, else a new one (`UUIDv7`: sorts by time, unguessable).
-pub(super) fn request_id(headers: &HeaderMap, peer: Peer, unix_millis: u64, random: u128) -> HeaderValue {
-    if let Some(kept) = headers
-        .get(X_REQUEST_ID)
-        .filter(|value| peer.trusted && value.len() <= 128)
-    {
+pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, random: u128) -> HeaderValue {
+    let given = peer.trusted.then(|| headers.get(X_REQUEST_ID)).flatten();
+    if let Some(kept) = given.filter(|value| value.len() <= 128) {
         return kept.clone();
     }
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;
     let random = random & 0x0fff_3fff_ffff_ffff_ffff;
-    let bits = time | (0x7 << 76) | (0x2 << 62) | random;
-    let hex = format!("{bits:032x}");
-    let id = format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    );
-    HeaderValue::from_str(&id).expect("hexadecimal digits and hyphens are a header value")
+    let bytes = (time | (0x7 << 76) | (0x2 << 62) | random).to_be_bytes();
+    let mut id = [b'-'; 36];
+    let mut at = 0;
+    for (place, byte) in bytes.into_iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            at += 1;
+        }
+        id[at] = HEX[usize::from(byte >> 4)];
+        id[at + 1] = HEX[usize::from(byte & 0xf)];
+        at += 2;
+    }
+    HeaderValue::from_bytes(&id).expect("hexadecimal digits and hyphens are a header value")
 }
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Sets the request's id on a response of lb's own.
 pub(super) fn stamp(headers: &mut HeaderMap, id: HeaderValue) {

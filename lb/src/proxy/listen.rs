@@ -161,11 +161,8 @@ fn begin(
         tracing::debug!(%error, "TCP_NODELAY");
     }
     let proxies = &worker.shared.server.trusted_proxies;
-    let peer = Peer {
-        ip,
-        trusted: proxies.iter().any(|range| range.contains(ip)),
-        https: bound.identity.is_some(),
-    };
+    let trusted = proxies.iter().any(|range| range.contains(ip));
+    let peer = Peer::new(ip, trusted, bound.identity.is_some());
     let open = Open::new(worker);
     let (worker, terms) = (Arc::clone(worker), Arc::clone(&bound.terms));
     tokio::spawn(async move {

@@ -1,13 +1,13 @@
 //! One request, ready to be sent as often as it takes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Uri};
+use http::{Method, Uri};
 
-use super::headers;
-use super::worker::Live;
+use super::headers::Forwardable;
 use crate::config;
-use crate::net;
 use crate::upstream::{Attempt, Link};
 use crate::wire::envelope::{self, Envelope};
 
@@ -16,10 +16,8 @@ use crate::wire::envelope::{self, Envelope};
 pub(super) struct Prepared {
     pub(super) method: Method,
     /// Path and query as the client sent them.
-    path: String,
-    query: Option<String>,
-    /// End-to-end fields; a provider's own come on top.
-    headers: HeaderMap,
+    target: PathAndQuery,
+    pub(super) headers: Forwardable,
     body: Bytes,
     /// Whether a body was sent at all, be it empty.
     has_body: bool,
@@ -29,15 +27,17 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(
         method: Method,
-        uri: &Uri,
-        headers: HeaderMap,
+        uri: Uri,
+        headers: Forwardable,
         body: Option<Bytes>,
         envelope: Option<Envelope>,
     ) -> Self {
         Self {
             method,
-            path: uri.path().to_owned(),
-            query: uri.query().map(str::to_owned),
+            target: uri
+                .into_parts()
+                .path_and_query
+                .unwrap_or_else(|| PathAndQuery::from_static("/")),
             headers,
             has_body: body.is_some(),
             body: body.unwrap_or_default(),
@@ -49,22 +49,26 @@ impl Prepared {
     ///
     /// The endpoint's path takes the place of the leading `/v1`, so that neither side has to know whether the other
     /// writes it; a URL without a path keeps the request's. The URL's query goes after the client's.
-    fn target(&self, url: &config::Url) -> PathAndQuery {
-        let rest = self
-            .path
+    fn target(&self, url: &config::Url) -> Cow<'_, PathAndQuery> {
+        let path = self.target.path();
+        let rest = path
             .strip_prefix("/v1")
             .filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let mut target = match (url.path(), rest) {
-            ("", _) | (_, None) => self.path.clone(),
-            (path, Some(rest)) => format!("{path}{rest}"),
+        let replaced = rest.filter(|_| !matches!(url.path(), "" | "/v1"));
+        if replaced.is_none() && url.query().is_none() {
+            return Cow::Borrowed(&self.target);
+        }
+        let mut target = match replaced {
+            None => path.to_owned(),
+            Some(rest) => format!("{}{rest}", url.path()),
         };
-        let queries = [self.query.as_deref(), url.query()];
+        let queries = [self.target.query(), url.query()];
         for (place, query) in queries.into_iter().flatten().enumerate() {
             target.push(if place == 0 { '?' } else { '&' });
             target.push_str(query);
         }
         // Both halves were parsed as parts of URIs; should their joint be none, the provider says what it thinks of `/`.
-        target.parse().unwrap_or_else(|_| PathAndQuery::from_static("/"))
+        Cow::Owned(target.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")))
     }
 
     /// The body for `link`, in pieces: the client's bytes, with the model's name changed where the provider has
@@ -80,39 +84,27 @@ impl Prepared {
     }
 }
 
-/// What one attempt sends.
+/// What one attempt sends, as far as it is not the same for all.
 #[derive(Debug)]
-pub(super) struct Outgoing {
-    target: PathAndQuery,
-    host: HeaderValue,
-    headers: HeaderMap,
+pub(super) struct Outgoing<'a> {
+    pub(super) target: Cow<'a, PathAndQuery>,
     body: Option<[Bytes; 3]>,
 }
 
 impl Prepared {
-    /// The request as the attempt's provider gets it: its path, its credentials, its name for the model.
-    pub(super) fn outgoing(&self, attempt: &Attempt, live: &Live) -> Outgoing {
-        let endpoint = &attempt.claim().endpoint;
+    /// The request as the attempt's provider gets it: its path, its name for the model.
+    pub(super) fn outgoing(&self, attempt: &Attempt) -> Outgoing<'_> {
         Outgoing {
-            target: self.target(&endpoint.url),
-            host: live.routes[endpoint.id].host.clone(),
-            headers: headers::for_provider(&self.headers, attempt.claim().provider()),
+            target: self.target(&attempt.claim().endpoint.url),
             body: self.has_body.then(|| self.body_for(attempt.link())),
         }
     }
 }
 
-impl Outgoing {
-    pub(super) fn request<'a>(&'a self, method: &'a Method) -> net::Request<'a> {
-        let body = self.body.as_ref().map(|pieces| &pieces[..]);
-        net::Request {
-            method,
-            target: &self.target,
-            host: &self.host,
-            headers: &self.headers,
-            body,
-            upgrade: None,
-        }
+impl Outgoing<'_> {
+    /// The body in its pieces, if there is one.
+    pub(super) fn body(&self) -> Option<&[Bytes]> {
+        self.body.as_ref().map(|pieces| &pieces[..])
     }
 }
 

@@ -1,13 +1,15 @@
 //! Reads a request's body, and finds in its bytes what routes it.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use http::{HeaderMap, Uri};
-use http_body::Body as _;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, Request};
+use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::error::Refusal;
@@ -29,31 +31,30 @@ pub(super) struct Received {
 const FIRST_RESERVE: usize = 64 * 1024;
 
 /// Reads the body up to `limit` bytes. The model is the body's, else `x-lb-model`'s, else the query's.
-pub(super) async fn receive(
-    (uri, headers): (&Uri, &HeaderMap),
-    body: Incoming,
-    rules: Rules,
-) -> Result<Received, Refusal> {
+pub(super) async fn receive<B>(request: &mut Request<B>, rules: Rules) -> Result<Received, Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
     let limit = rules.max_body_bytes;
-    let elsewhere = named_elsewhere(uri, headers);
-    if body.is_end_stream() {
-        let model = elsewhere.ok_or_else(no_model)?;
+    if request.body().is_end_stream() {
+        let model = named_elsewhere(request).ok_or_else(no_model)?;
         return Ok(Received {
             bytes: None,
             envelope: None,
             model,
         });
     }
-    if declared(headers).is_some_and(|length| length > limit) {
+    // What `content-length` says; nobody knows the length of a chunked one.
+    if request.body().size_hint().lower() > limit {
         return Err(Refusal::TooLarge { limit });
     }
-    let opaque = is_encoded(headers);
-    if opaque && elsewhere.is_none() {
+    let opaque = is_encoded(request.headers());
+    if opaque && named_elsewhere(request).is_none() {
         return Err(Refusal::Encoding);
     }
     let mut scanner = Scanner::new();
     let mut fault = None;
-    let bytes = collect(body, rules, |chunk| {
+    let bytes = collect(request.body_mut(), rules, |chunk| {
         if !opaque && fault.is_none() {
             fault = scanner.feed(chunk).err();
         }
@@ -64,23 +65,16 @@ pub(super) async fn receive(
         Some(fault) => Some(Err(fault)),
         None => Some(scanner.finish()),
     };
-    resolve(bytes, scanned, elsewhere)
-}
-
-fn resolve(
-    bytes: Bytes,
-    scanned: Option<Result<Envelope, crate::wire::envelope::EnvelopeError>>,
-    elsewhere: Option<String>,
-) -> Result<Received, Refusal> {
-    let (envelope, model) = match (scanned, elsewhere) {
-        (Some(Ok(envelope)), elsewhere) => {
-            let model = envelope.model.clone().or(elsewhere).ok_or_else(no_model)?;
+    let (envelope, model) = match scanned {
+        Some(Ok(envelope)) => {
+            let named = envelope.model.clone();
+            let model = named.or_else(|| named_elsewhere(request)).ok_or_else(no_model)?;
             (Some(envelope), model)
         }
         // A body that is no JSON is the provider's business where the model stands elsewhere.
-        (_, Some(model)) => (None, model),
-        (Some(Err(fault)), None) => return Err(Refusal::BadBody(fault.to_string())),
-        (None, None) => return Err(Refusal::Encoding),
+        _ if let Some(model) = named_elsewhere(request) => (None, model),
+        Some(Err(fault)) => return Err(Refusal::BadBody(fault.to_string())),
+        None => return Err(Refusal::Encoding),
     };
     Ok(Received {
         bytes: Some(bytes),
@@ -90,20 +84,17 @@ fn resolve(
 }
 
 /// All chunks as one piece; a body of one chunk is not copied.
-async fn collect<B>(mut body: B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
+async fn collect<B>(body: &mut B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let limit = rules.max_body_bytes;
-    let begun = Instant::now();
+    let mut pace = Pace::new(rules);
     let mut first = Bytes::new();
     let mut all: Option<BytesMut> = None;
     let mut length = 0u64;
     loop {
-        let behind = begun + rules.body_grace + Duration::from_secs(length / MIN_RATE);
-        let due = behind.min(Instant::now() + rules.body_timeout);
-        let next = tokio::time::timeout_at(due, body.frame()).await;
-        let Some(frame) = next.map_err(|_elapsed| Refusal::SlowBody)? else {
+        let Some(frame) = pace.next(body, length).await? else {
             break;
         };
         let frame =
@@ -128,17 +119,66 @@ where
     Ok(all.map_or(first, BytesMut::freeze))
 }
 
+/// Holds a body to its deadlines. What is there at once, as small bodies are, costs no look at the clock.
+struct Pace {
+    rules: Rules,
+    /// When it was first waited for.
+    begun: Option<Instant>,
+}
+
+impl Pace {
+    fn new(rules: Rules) -> Self {
+        Self { rules, begun: None }
+    }
+
+    /// The next frame of `body`, of which `length` bytes have come.
+    async fn next<B>(
+        &mut self,
+        body: &mut B,
+        length: u64,
+    ) -> Result<Option<Result<Frame<Bytes>, B::Error>>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        if let Some(frame) = poll_fn(|cx| Poll::Ready(poll_once(body, cx))).await {
+            return Ok(frame);
+        }
+        let now = Instant::now();
+        let begun = *self.begun.get_or_insert(now);
+        let behind = begun + self.rules.body_grace + Duration::from_secs(length / MIN_RATE);
+        let due = behind.min(now + self.rules.body_timeout);
+        let next = tokio::time::timeout_at(due, body.frame()).await;
+        next.map_err(|_elapsed| Refusal::SlowBody)
+    }
+}
+
+fn poll_once<B: http_body::Body + Unpin>(
+    body: &mut B,
+    cx: &mut Context<'_>,
+) -> Option<Option<Result<Frame<B::Data>, B::Error>>> {
+    match Pin::new(body).poll_frame(cx) {
+        Poll::Pending => None,
+        Poll::Ready(frame) => Some(frame),
+    }
+}
+
 /// The least that a body has to come at on average, so that a client cannot hold what it has sent in memory for ever
 /// by a byte now and then. Bytes a second.
 pub(super) const MIN_RATE: u64 = 500;
 
-fn named_elsewhere(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let header = headers
+/// The model where the body does not name it: by `x-lb-model`, or else in the query.
+fn named_elsewhere<B>(request: &Request<B>) -> Option<String> {
+    let header = request
+        .headers()
         .get("x-lb-model")
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
     header.or_else(|| {
-        let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+        let pairs = request
+            .uri()
+            .query()?
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
         pairs
             .filter(|(name, _)| *name == "model")
             .map(|(_, value)| percent_decoded(value))
@@ -162,10 +202,6 @@ pub(super) fn percent_decoded(text: &str) -> String {
         rest = if byte.is_some() { &tail[2..] } else { tail };
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-fn declared(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn is_encoded(headers: &HeaderMap) -> bool {

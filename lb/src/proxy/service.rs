@@ -1,17 +1,19 @@
 //! The life of a request, on one screen.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::CONNECTION;
-use http::{HeaderValue, Method, Request, Response, Uri, Version};
+use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 
 use super::account::Account;
+use super::activity::Busy;
 use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
-use super::headers::{self, Peer};
+use super::headers::{self, Forwardable, Peer};
 use super::models;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Received, percent_decoded, receive};
@@ -35,39 +37,49 @@ pub(super) struct Rules {
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Answers one request. There is always an answer: what goes wrong is one as well.
-pub(super) async fn serve(
+///
+/// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
+pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
     peer: Peer,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let unix = Worker::unix_now();
-    let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
-    let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
-    let version = request.version();
-    let mut response = match route(&worker, rules, peer, &id, request).await {
-        Ok(response) => response,
-        Err(refusal) => {
+    mut busy: Busy,
+    mut request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<Body>, Infallible>> {
+    async move {
+        let unix = Worker::unix_now();
+        let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
+        let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
+        let answered = match route(&worker, &mut request) {
+            Ok(Routed::Answered(response)) => Ok(response),
+            Ok(Routed::Forward(live)) => forward(&worker, &live, rules, &peer, &id, &mut request).await,
+            Err(refusal) => Err(refusal),
+        };
+        let mut response = answered.unwrap_or_else(|refusal| {
             worker.shared.metrics.refused(refusal.code());
             let mut response = refusal.response(0);
-            if version < Version::HTTP_2 && refusal.ends_connection() {
+            if request.version() < Version::HTTP_2 && refusal.ends_connection() {
                 response.headers_mut().insert(CONNECTION, CLOSE);
             }
             response
-        }
-    };
-    headers::stamp(response.headers_mut(), id);
-    response
+        });
+        headers::stamp(response.headers_mut(), id);
+        busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+        response.body_mut().keep(busy);
+        Ok(response)
+    }
 }
 
-async fn route(
-    worker: &Arc<Worker>,
-    rules: Rules,
-    peer: Peer,
-    id: &HeaderValue,
-    mut request: Request<Incoming>,
-) -> Result<Response<Body>, Refusal> {
-    validate::check(&mut request)?;
+/// Where a request goes by its head.
+enum Routed {
+    /// Nowhere.
+    Answered(Response<Body>),
+    /// To a provider of this table.
+    Forward(Arc<Live>),
+}
+
+fn route(worker: &Worker, request: &mut Request<Incoming>) -> Result<Routed, Refusal> {
+    validate::check(request)?;
     let path = request.uri().path();
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
@@ -76,10 +88,10 @@ async fn route(
         return Err(Refusal::InvalidKey);
     }
     let live = worker.shared.live.load_full();
-    if let Some(listing) = listing(worker, &live, request.method(), path) {
-        return listing;
+    match listing(worker, &live, request.method(), path) {
+        Some(listing) => listing.map(Routed::Answered),
+        None => Ok(Routed::Forward(live)),
     }
-    forward(worker, &live, rules, peer, id, request).await
 }
 
 /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
@@ -106,49 +118,46 @@ async fn forward(
     worker: &Arc<Worker>,
     live: &Arc<Live>,
     rules: Rules,
-    peer: Peer,
+    peer: &Peer,
     id: &HeaderValue,
-    request: Request<Incoming>,
+    request: &mut Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
-    let (parts, body) = request.into_parts();
-    let head = (&parts.uri, &parts.headers);
     let Received {
         bytes,
         envelope,
         model,
-    } = receive(head, body, rules).await?;
+    } = receive(request, rules).await?;
     let chain = live
         .table
         .find(&model)
         .ok_or_else(|| models::not_found(&live.table, &model))?;
-    let chain = chain.for_path(parts.uri.path());
-    check_kind(&chain, &parts.uri)?;
+    let path = request.uri().path();
+    let chain = chain.for_path(path);
+    check_kind(&chain, path)?;
     let sent = Sent {
         streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: parts.headers.contains_key(&worker.shared.server.exempt_header),
+        exempt: request
+            .headers()
+            .contains_key(&worker.shared.server.exempt_header),
         replayable: is_replayable(worker, bytes.as_ref()),
-        repeatable: is_repeatable(&parts.method, parts.uri.path(), envelope.as_ref()),
+        repeatable: is_repeatable(request.method(), path, envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
-    let fields = headers::forwardable(
-        &parts.headers,
-        peer,
-        id,
-        identity,
-        &worker.shared.server.exempt_header,
+    let bodiless = *request.method() == Method::HEAD;
+    let fields = Forwardable::new(std::mem::take(request.headers_mut()), peer, id.clone(), identity);
+    // Goes with this future, at the commit: the fields are views of hyper's read buffer, and nothing may hold that
+    // while a response streams.
+    let prepared = Prepared::new(
+        std::mem::take(request.method_mut()),
+        std::mem::take(request.uri_mut()),
+        fields,
+        bytes,
+        envelope,
     );
-    let bodiless = parts.method == Method::HEAD;
-    let prepared = Prepared::new(parts.method, &parts.uri, fields, bytes, envelope);
-    // Nothing of the request outlives this line: its fields are views of hyper's read buffer.
-    drop((parts.uri, parts.headers));
     let account = Account::open(Arc::clone(&chain));
-    let mut answer = exchange(worker, live, &chain, sent, prepared, account).await;
-    let fields = answer.response.headers_mut();
-    headers::returnable(fields, bodiless);
-    if let Some(by) = &answer.by {
-        headers::reveal(fields, by, answer.attempts, worker.shared.server.reveal);
-    }
-    Ok(answer.response)
+    let mut response = exchange(worker, live, &chain, sent, &prepared, account).await;
+    headers::returnable(response.headers_mut(), bodiless);
+    Ok(response)
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.
@@ -157,8 +166,8 @@ fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.
-fn check_kind(chain: &Chain, uri: &Uri) -> Result<(), Refusal> {
-    if uri.path() != "/v1/embeddings" {
+fn check_kind(chain: &Chain, path: &str) -> Result<(), Refusal> {
+    if path != "/v1/embeddings" {
         return Ok(());
     }
     let declared = chain

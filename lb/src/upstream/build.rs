@@ -11,7 +11,7 @@ use super::chains::{Built, preset_chain};
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::provider::Provider;
 use super::table::{Exact, Listed, Table};
-use crate::config::{AuthHeader, Config, Pattern};
+use crate::config::{self, AuthHeader, Config, Pattern};
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
@@ -95,11 +95,8 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
         built.push(Arc::new(Provider {
             name: name.into(),
             endpoints: endpoints.collect(),
-            credentials: context.keys[index]
-                .clone()
-                .map(|key| (header_of(provider.auth_header), key)),
             passthrough_auth: provider.passthrough_auth,
-            headers: provider.headers.clone(),
+            fields: fields(provider, context.keys[index].clone()),
             connect_timeout: provider.timeouts.connect,
             config: Arc::new(provider.clone()),
             concurrency: provider.concurrency,
@@ -109,6 +106,17 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
         }));
     }
     built
+}
+
+/// The fields that are the provider's own. Its key stands even where a configured field has the same name.
+fn fields(provider: &config::Provider, key: Option<HeaderValue>) -> Vec<(HeaderName, HeaderValue)> {
+    let key = key.map(|key| (header_of(provider.auth_header), key));
+    let configured = provider.headers.iter();
+    configured
+        .filter(|(name, _)| key.as_ref().is_none_or(|(key, _)| key != name))
+        .cloned()
+        .chain(key.clone())
+        .collect()
 }
 
 fn header_of(header: AuthHeader) -> HeaderName {

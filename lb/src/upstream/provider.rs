@@ -22,12 +22,11 @@ pub struct Provider {
     pub name: Box<str>,
     /// Its addresses.
     pub endpoints: Vec<Arc<Endpoint>>,
-    /// The header that carries its key, ready to send; `None` sends no credentials.
-    pub credentials: Option<(HeaderName, HeaderValue)>,
     /// Whether the client's own credentials are passed on.
     pub passthrough_auth: bool,
-    /// Added to every request.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// What every request to it carries in place of the client's fields of the same names: the configured ones, and the
+    /// one with its key.
+    pub fields: Vec<(HeaderName, HeaderValue)>,
     /// Longest time until a connection is ready, TLS included.
     pub connect_timeout: Duration,
     /// How connections to its endpoints are made and kept.

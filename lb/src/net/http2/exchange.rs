@@ -17,7 +17,7 @@ use super::sending::Sending;
 use crate::net::body::{Http2, Incoming};
 use crate::net::client::STALE_WITHIN;
 use crate::net::{Destination, Error, Request, Streamed};
-use crate::wire::http1::{Malformed, end_to_end, strip_hop_by_hop};
+use crate::wire::http1::{Malformed, is_always_hop_by_hop, strip_hop_by_hop};
 
 /// How the connection was come by, for what a failure means.
 #[derive(Clone, Copy, Debug)]
@@ -112,9 +112,10 @@ fn head(request: &Request<'_>, body: Sending, secure: bool) -> Result<http::Requ
         .path_and_query(request.target.clone())
         .build()
         .map_err(unfit)?;
-    let mut headers = HeaderMap::with_capacity(request.headers.len());
-    for (name, value) in end_to_end(request.headers) {
-        if ![header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name) {
+    let mut headers = HeaderMap::new();
+    for (name, value) in request.headers.iter() {
+        let ours = [header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name);
+        if !ours && !is_always_hop_by_hop(name.as_str()) {
             headers.append(name.clone(), value.clone());
         }
     }

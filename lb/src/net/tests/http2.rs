@@ -444,7 +444,7 @@ async fn fields_and_trailers_pass_as_over_http1() {
     );
     let body = [Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")];
     let request = crate::net::Request {
-        headers: &headers,
+        headers: (&headers).into(),
         ..post(&body)
     };
     let client = client();

@@ -28,7 +28,7 @@ async fn a_request_is_sent_as_it_is_and_its_answer_read() {
         Bytes::from_static(b"1}"),
     ];
     let request = Request {
-        headers: &headers,
+        headers: (&headers).into(),
         ..post(&body)
     };
     let serve = async {

@@ -13,38 +13,24 @@ fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 fn peer(trusted: bool) -> Peer {
-    Peer {
-        ip: [192, 0, 2, 7].into(),
-        trusted,
-        https: false,
+    Peer::new([192, 0, 2, 7].into(), trusted, false)
+}
+
+/// What a provider gets of a client's fields, with `set` as its own.
+fn sent(client: HeaderMap, trusted: bool, passthrough_auth: bool, set: &[Field]) -> HeaderMap {
+    let id = HeaderValue::from_static("id-1");
+    let fields = Forwardable::new(client, &peer(trusted), id, true);
+    let passes = |name: &HeaderName| fields.passes(name, passthrough_auth, &EXEMPT);
+    let sent = fields.fields(set, &passes).iter();
+    let mut all = HeaderMap::new();
+    for (name, value) in sent {
+        all.append(name, value.clone());
     }
+    all
 }
 
 fn forwarded_of(fields: &[(&'static str, &'static str)], trusted: bool) -> HeaderMap {
-    forwardable(
-        &map(fields),
-        peer(trusted),
-        &HeaderValue::from_static("id-1"),
-        true,
-        &EXEMPT,
-    )
-}
-
-fn provider_headers(
-    fields: &[(&'static str, &'static str)],
-    extra: &[(&'static str, &'static str)],
-) -> HeaderMap {
-    let mut out = map(fields);
-    own(
-        &mut out,
-        false,
-        &map(extra)
-            .into_iter()
-            .filter_map(|(n, v)| Some((n?, v)))
-            .collect::<Vec<_>>(),
-        None,
-    );
-    out
+    sent(map(fields), trusted, false, &[])
 }
 
 // [PROXY-1]
@@ -112,19 +98,36 @@ fn a_clients_credentials_stay_here_and_the_providers_fields_come_on_top() {
         ("openai-project", "project"),
         ("user-agent", "sdk"),
     ];
-    let sent = provider_headers(client, &[("user-agent", "lb"), ("x-region", "eu")]);
-    assert_eq!(sent, map(&[("user-agent", "lb"), ("x-region", "eu")]));
+    let set = [
+        (header::USER_AGENT, HeaderValue::from_static("lb")),
+        (
+            HeaderName::from_static("x-region"),
+            HeaderValue::from_static("eu"),
+        ),
+        (X_REQUEST_ID, HeaderValue::from_static("configured")),
+    ];
+    let ours = [
+        ("accept-encoding", "identity"),
+        ("x-forwarded-for", "192.0.2.7"),
+        ("x-forwarded-proto", "http"),
+        ("user-agent", "lb"),
+        ("x-region", "eu"),
+        ("x-request-id", "configured"),
+    ];
+    assert_eq!(sent(map(client), false, false, &set), map(&ours));
+    let with_the_clients: Vec<_> = client[..6].iter().chain(&ours).copied().collect();
+    assert_eq!(sent(map(client), false, true, &set), map(&with_the_clients));
 }
 
 // [PROXY-4]
 #[test]
 fn a_request_id_is_kept_from_a_trusted_peer_and_made_for_any_other() {
     let given = map(&[("x-request-id", "theirs")]);
-    assert_eq!(request_id(&given, peer(true), 0, 0), "theirs");
-    let made = request_id(&given, peer(false), 0x0190_1234_5678, u128::MAX);
+    assert_eq!(request_id(&given, &peer(true), 0, 0), "theirs");
+    let made = request_id(&given, &peer(false), 0x0190_1234_5678, u128::MAX);
     assert_eq!(made, "01901234-5678-7fff-bfff-ffffffffffff");
     assert_eq!(
-        request_id(&HeaderMap::new(), peer(true), 1, 0),
+        request_id(&HeaderMap::new(), &peer(true), 1, 0),
         "00000000-0001-7000-8000-000000000000"
     );
 }
@@ -152,13 +155,13 @@ fn a_response_loses_its_hop_fields_and_its_length_but_a_head_response_keeps_the_
 #[test]
 fn a_client_is_told_who_answered_only_as_far_as_configured() {
     let by = By {
-        provider: "gpu".into(),
-        endpoint: "gpu-0".into(),
-        upstream_model: Some("llama".into()),
+        provider: "gpu",
+        endpoint: "gpu-0",
+        upstream_model: Some("llama"),
     };
     let told = |level| {
         let mut headers = HeaderMap::new();
-        reveal(&mut headers, &by, 2, level);
+        reveal(&mut headers, by, 2, level);
         headers
     };
     assert_eq!(told(Reveal::None), HeaderMap::new());

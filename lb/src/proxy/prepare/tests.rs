@@ -1,8 +1,14 @@
+use http::{HeaderMap, HeaderValue};
+
+use super::super::headers::Peer;
 use super::*;
 
 fn target(request: &str, endpoint: &str) -> String {
     let uri: Uri = request.parse().unwrap();
-    let prepared = Prepared::new(Method::POST, &uri, HeaderMap::new(), None, None);
+    let peer = Peer::new([192, 0, 2, 7].into(), false, false);
+    let id = HeaderValue::from_static("id-1");
+    let headers = Forwardable::new(HeaderMap::new(), &peer, id, false);
+    let prepared = Prepared::new(Method::POST, uri, headers, None, None);
     prepared.target(&endpoint.parse().unwrap()).to_string()
 }
 

@@ -1,7 +1,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http_body::Frame;
+use http_body_util::Full;
 use tokio::time::Sleep;
 
 use super::*;
@@ -15,45 +15,51 @@ fn escapes_are_decoded_and_what_is_none_stays() {
     assert_eq!(percent_decoded("%e5%a5%bd"), "好");
 }
 
+fn request(target: &str, header: Option<&'static str>, body: &'static str) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::from(body));
+    *request.uri_mut() = target.parse().unwrap();
+    if let Some(model) = header {
+        let value = http::HeaderValue::from_static(model);
+        request.headers_mut().insert("x-lb-model", value);
+    }
+    request
+}
+
+const RULES: Rules = Rules {
+    max_body_bytes: 1 << 20,
+    body_timeout: Duration::from_secs(60),
+    body_grace: Duration::from_secs(10),
+};
+
 // [PROXY-11]
 #[test]
 fn the_model_may_stand_in_a_header_or_the_query() {
-    let uri: Uri = "/v1/realtime?x=1&model=a%2Fb&model=c".parse().unwrap();
-    assert_eq!(named_elsewhere(&uri, &HeaderMap::new()).as_deref(), Some("a/b"));
-    let mut headers = HeaderMap::new();
-    headers.insert("x-lb-model", http::HeaderValue::from_static("d"));
-    assert_eq!(named_elsewhere(&uri, &headers).as_deref(), Some("d"));
+    let uri = "/v1/realtime?x=1&model=a%2Fb&model=c";
+    assert_eq!(named_elsewhere(&request(uri, None, "")).as_deref(), Some("a/b"));
     assert_eq!(
-        named_elsewhere(&"/v1/x".parse().unwrap(), &HeaderMap::new()),
-        None
+        named_elsewhere(&request(uri, Some("d"), "")).as_deref(),
+        Some("d")
     );
+    assert_eq!(named_elsewhere(&request("/v1/x", None, "")), None);
 }
 
 // [PROXY-12]
-#[test]
-fn the_bodys_model_wins_and_a_broken_body_needs_another_place() {
-    let body = Bytes::from_static(b"{}");
-    let said = |model: &str| {
-        Some(Ok(Envelope {
-            model: Some(model.to_owned()),
-            ..Envelope::default()
-        }))
+#[tokio::test]
+async fn the_bodys_model_wins_and_a_broken_body_needs_another_place() {
+    let named = async |body, header| {
+        let mut request = request("/v1/x", header, body);
+        receive(&mut request, RULES).await.map(|received| received.model)
     };
-    let named = |scanned, elsewhere: Option<&str>| {
-        resolve(body.clone(), scanned, elsewhere.map(str::to_owned)).map(|received| received.model)
-    };
-    assert_eq!(named(said("a"), Some("b")), Ok("a".to_owned()));
+    assert_eq!(named(r#"{"model":"a"}"#, Some("b")).await, Ok("a".to_owned()));
+    assert_eq!(named("{}", Some("b")).await, Ok("b".to_owned()));
+    assert_eq!(named("[]", Some("b")).await, Ok("b".to_owned()));
+    assert_eq!(named("", Some("b")).await, Ok("b".to_owned()));
     assert_eq!(
-        named(Some(Ok(Envelope::default())), Some("b")),
-        Ok("b".to_owned())
-    );
-    let broken = || Some(Err(crate::wire::envelope::EnvelopeError::NotObject));
-    assert_eq!(named(broken(), Some("b")), Ok("b".to_owned()));
-    assert_eq!(
-        named(broken(), None),
+        named("[]", None).await,
         Err(Refusal::BadBody("the body is not a JSON object".to_owned()))
     );
-    assert_eq!(named(Some(Ok(Envelope::default())), None), Err(no_model()));
+    assert_eq!(named("{}", None).await, Err(no_model()));
+    assert_eq!(named("", None).await, Err(no_model()));
 }
 
 /// A body that comes in pieces, each so long after the one before.
@@ -89,20 +95,15 @@ impl http_body::Body for Dripping {
 #[tokio::test(start_paused = true)]
 async fn a_body_keeps_pace_or_is_given_up() {
     let second = Duration::from_secs(1);
-    let rules = Rules {
-        max_body_bytes: 1 << 20,
-        body_timeout: 60 * second,
-        body_grace: 10 * second,
-    };
     let collected = async |every, pieces, size| {
         let begun = Instant::now();
-        let body = Dripping {
+        let mut body = Dripping {
             every,
             pieces,
             size,
             sleep: Box::pin(tokio::time::sleep(every)),
         };
-        let read = collect(body, rules, |_| ()).await;
+        let read = collect(&mut body, RULES, |_| ()).await;
         (read.map(|bytes| bytes.len()), begun.elapsed())
     };
     // Fast enough, for as long as it takes.

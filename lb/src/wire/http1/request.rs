@@ -14,7 +14,7 @@ mod tests;
 
 /// What stands in a request's head. The types of `http` cannot hold a line end, so no value can add a line.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestHead<'a> {
+pub struct RequestHead<'a, H> {
     /// Any method but CONNECT.
     pub method: &'a Method,
     /// In origin form, or `*`.
@@ -23,7 +23,7 @@ pub struct RequestHead<'a> {
     pub host: &'a HeaderValue,
     /// End-to-end fields. `host`, `content-length`, `expect` and hop-by-hop fields among them are left out: they are
     /// this hop's to say.
-    pub headers: &'a HeaderMap,
+    pub headers: H,
     /// What follows it.
     pub body: RequestBody,
     /// The protocol that the connection is to be switched to, as `upgrade` names it.
@@ -57,7 +57,10 @@ impl RequestBody {
 }
 
 /// Appends the head to `out`, blank line included.
-pub fn write_request(out: &mut Vec<u8>, head: &RequestHead<'_>) {
+pub fn write_request<'a, H>(out: &mut Vec<u8>, head: RequestHead<'a, H>)
+where
+    H: IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>,
+{
     out.extend_from_slice(head.method.as_str().as_bytes());
     out.push(b' ');
     let target = head.target.as_str();
@@ -78,7 +81,9 @@ pub fn write_request(out: &mut Vec<u8>, head: &RequestHead<'_>) {
             expect
         }
         RequestBody::Length { bytes, expect } => {
-            write!(out, "content-length: {bytes}\r\n").expect("writing to a Vec cannot fail");
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(bytes).as_bytes());
+            out.extend_from_slice(b"\r\n");
             expect
         }
         RequestBody::None => false,

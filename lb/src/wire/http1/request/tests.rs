@@ -9,7 +9,7 @@ fn written(method: &Method, target: &str, headers: &HeaderMap, content_length: O
     let mut out = b"before|".to_vec();
     write_request(
         &mut out,
-        &RequestHead {
+        RequestHead {
             method,
             target: &target,
             host: &host,
@@ -88,7 +88,7 @@ fn framed(body: RequestBody, upgrade: Option<&HeaderValue>) -> String {
     let headers = HeaderMap::from_iter([(http::header::EXPECT, HeaderValue::from_static("200-maybe"))]);
     write_request(
         &mut out,
-        &RequestHead {
+        RequestHead {
             method: &Method::POST,
             target: &target,
             host: &host,
