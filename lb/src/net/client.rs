@@ -64,34 +64,24 @@ impl Client {
         } else {
             destination.pool.take(self.worker, begun)
         };
-        let outgoing = || Outgoing::new(request);
-        if let Some(connection) = pooled {
-            return self
-                .exchange(request, outgoing(), connection, destination, Some(begun))
-                .await;
-        }
-        // Boxed, so that requests on idle connections do not carry the room for a TLS handshake.
-        match Box::pin(self.connect(destination, fresh, request.upgrade.is_some(), connect_limit)).await? {
-            Link::Own(connection) => {
-                self.exchange(request, outgoing(), connection, destination, None)
-                    .await
-            }
-            Link::Shared { slot, reused } => {
-                let how = How {
-                    reused,
-                    fresh,
-                    begun: Instant::now(),
-                    secure: destination.tls().is_some(),
-                };
-                Box::pin(http2::send(slot, request, None, how)).await
-            }
-        }
+        let reused_at = pooled.is_some().then_some(begun);
+        let mut connection = match pooled {
+            Some(connection) => connection,
+            // Boxed, so that requests on idle connections do not carry the room for a TLS handshake or a stream.
+            None => match Box::pin(self.open(request, &mut None, destination, fresh, connect_limit)).await? {
+                Opened::Connection(connection) => connection,
+                Opened::Answered(response) => return Ok(*response),
+            },
+        };
+        let mut exchange = Exchange::new(Outgoing::new(request), request);
+        let answer = answered(&mut exchange, &mut connection, reused_at).await?;
+        Ok(self.respond(destination, connection, exchange, answer, reused_at.is_some()))
     }
 
     /// As [`Self::send`], with a body that is sent as it comes; `request` itself has none.
     ///
-    /// `body` is taken once there is a connection for it; what fails before that leaves it where it is, for another
-    /// attempt. Since it cannot be sent twice, HTTP/1.1 gets a fresh connection for it: one that was idle might turn out
+    /// `body` is taken once there is a connection that takes bytes of the request; what fails before that leaves it where
+    /// it is, for another attempt. Since it cannot be sent twice, HTTP/1.1 gets a fresh connection for it: one that was idle might turn out
     /// to be stale. An answer is heard while the body is still being sent: a refusal stops it, and drops it; a success
     /// lets it go on while the response is read.
     pub async fn send_streamed(
@@ -102,58 +92,63 @@ impl Client {
         fresh: bool,
         connect_limit: Duration,
     ) -> Result<Response<Incoming>, Error> {
-        match Box::pin(self.connect(destination, fresh, false, connect_limit)).await? {
-            Link::Own(connection) => {
-                let outgoing = match body.take() {
-                    Some(body) => Outgoing::streaming(request, body),
-                    None => Outgoing::new(request),
-                };
-                self.exchange(request, outgoing, connection, destination, None)
-                    .await
-            }
-            Link::Shared { slot, reused } => {
-                let how = How {
-                    reused,
-                    fresh,
-                    begun: Instant::now(),
-                    secure: destination.tls().is_some(),
-                };
-                Box::pin(http2::send(slot, request, body.take(), how)).await
+        let opening = self.open(request, body, destination, fresh, connect_limit);
+        let mut connection = match Box::pin(opening).await? {
+            Opened::Connection(connection) => connection,
+            Opened::Answered(response) => return Ok(*response),
+        };
+        let outgoing = match body.take() {
+            Some(body) => Outgoing::streaming(request, body),
+            None => Outgoing::new(request),
+        };
+        let mut exchange = Exchange::new(outgoing, request);
+        match answered(&mut exchange, &mut connection, None).await {
+            Ok(answer) => Ok(self.respond(destination, connection, exchange, answer, false)),
+            Err(error) => {
+                *body = exchange.into_outgoing().into_unread();
+                Err(error)
             }
         }
     }
 
-    /// One request on a connection of HTTP/1.1; `reused_at` says when it was taken from the pool, if it was.
-    async fn exchange(
+    /// A new connection of HTTP/1.1, or the answer from one that is shared.
+    async fn open(
         &self,
         request: &Request<'_>,
-        outgoing: Outgoing,
-        mut connection: Connection,
+        body: &mut Option<Streamed>,
         destination: &Arc<Destination>,
-        reused_at: Option<Instant>,
-    ) -> Result<Response<Incoming>, Error> {
-        connection.enter(Phase::Waiting);
-        let mut exchange = Exchange::new(outgoing, request);
-        // An answer that is there counts, whatever the kernel plane thought of the connection before.
-        let answer = poll_fn(|cx| match exchange.poll(&mut connection.stream, cx) {
-            Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused_at))),
-            Poll::Pending => connection
-                .poll_remedy(Remedy::FailOver, cx)
-                .map(|()| Err(Error::Signalled)),
-        });
-        let answer = answer.await?;
+        fresh: bool,
+        limit: Duration,
+    ) -> Result<Opened, Error> {
+        match self
+            .connect(destination, fresh, request.upgrade.is_some(), limit)
+            .await?
+        {
+            Link::Own(connection) => Ok(Opened::Connection(connection)),
+            Link::Shared { slot, reused } => {
+                let how = How::new(destination, reused, fresh);
+                let response = http2::send(slot, request, body, how).await?;
+                Ok(Opened::Answered(Box::new(response)))
+            }
+        }
+    }
+
+    /// The response, with its connection and with what is left of the request.
+    fn respond(
+        &self,
+        destination: &Arc<Destination>,
+        connection: Connection,
+        exchange: Exchange,
+        answer: Answer,
+        reused: bool,
+    ) -> Response<Incoming> {
         connection.enter(Phase::Streaming);
         let lease = Lease {
             connection,
             destination: Arc::clone(destination),
             worker: self.worker,
         };
-        Ok(respond(
-            lease,
-            answer,
-            reused_at.is_some(),
-            exchange.into_outgoing(),
-        ))
+        respond(lease, answer, reused, exchange.into_outgoing())
     }
 
     /// A place on a connection of HTTP/2, or a new connection of HTTP/1.1.
@@ -223,12 +218,34 @@ impl Client {
     }
 }
 
+/// What comes of a request for which no connection was idle.
+enum Opened {
+    Answered(Box<Response<Incoming>>),
+    Connection(Connection),
+}
+
 /// What a request goes over, if not over an idle connection.
 enum Link {
     /// A connection for it alone.
     Own(Connection),
     /// A place among others.
     Shared { slot: Slot, reused: bool },
+}
+
+/// Waits for the answer on a connection of HTTP/1.1; `reused_at` says when it was taken from the pool, if it was.
+fn answered(
+    exchange: &mut Exchange,
+    connection: &mut Connection,
+    reused_at: Option<Instant>,
+) -> impl Future<Output = Result<Answer, Error>> {
+    connection.enter(Phase::Waiting);
+    // An answer that is there counts, whatever the kernel plane thought of the connection before.
+    poll_fn(move |cx| match exchange.poll(&mut connection.stream, cx) {
+        Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused_at))),
+        Poll::Pending => connection
+            .poll_remedy(Remedy::FailOver, cx)
+            .map(|()| Err(Error::Signalled)),
+    })
 }
 
 fn respond(lease: Lease, mut answer: Answer, reused: bool, outgoing: Outgoing) -> Response<Incoming> {

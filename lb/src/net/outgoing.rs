@@ -70,6 +70,13 @@ impl Outgoing {
         }
     }
 
+    /// The body that is sent as it comes, if nothing of it or its head has been taken.
+    pub(super) fn into_unread(mut self) -> Option<Streamed> {
+        let untouched = !self.is_begun();
+        let source = self.source.take().filter(|_| untouched)?;
+        Some(source.into_body())
+    }
+
     /// True while the body is held back until the upstream says that it wants it.
     pub(super) fn is_held_back(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.is_held_back())

@@ -40,6 +40,11 @@ impl Source {
         }
     }
 
+    /// The body, for another connection, if it has not been read.
+    pub(super) fn into_body(self) -> Streamed {
+        self.body
+    }
+
     pub(super) fn is_held_back(&self) -> bool {
         self.state == State::HeldBack
     }

@@ -5,8 +5,10 @@ mod dial;
 mod early;
 mod failures;
 mod fate;
+mod http2;
 mod pool;
 mod responses;
+mod streamed;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};

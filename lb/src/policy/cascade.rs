@@ -89,8 +89,41 @@ pub enum Stop {
 pub struct Cascade {
     plan: Plan,
     attempts: u32,
-    /// By target: whether it has been chosen.
-    tried: Box<[bool]>,
+    targets: usize,
+    tried: Marks,
+}
+
+/// One mark for each target. Up to 64 of them, which is more than chains have, need no allocation.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    first: u64,
+    more: Vec<u64>,
+}
+
+impl Marks {
+    fn set(&mut self, place: usize) {
+        let bit = 1 << (place % 64);
+        let Some(word) = (place / 64).checked_sub(1) else {
+            self.first |= bit;
+            return;
+        };
+        if word >= self.more.len() {
+            self.more.resize(word + 1, 0);
+        }
+        self.more[word] |= bit;
+    }
+
+    fn contains(&self, place: usize) -> bool {
+        let word = match (place / 64).checked_sub(1) {
+            None => self.first,
+            Some(word) => self.more.get(word).copied().unwrap_or(0),
+        };
+        word >> (place % 64) & 1 == 1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first == 0 && self.more.iter().all(|word| *word == 0)
+    }
 }
 
 // === impl Cascade ===
@@ -102,7 +135,8 @@ impl Cascade {
         Self {
             plan,
             attempts: 0,
-            tried: vec![false; targets].into_boxed_slice(),
+            targets,
+            tried: Marks::default(),
         }
     }
 
@@ -113,7 +147,7 @@ impl Cascade {
         let Some((target, fail_open)) = self.choose(standings, draw) else {
             return Step::Stop(self.why_not(standings));
         };
-        self.tried[target] = true;
+        self.tried.set(target);
         self.attempts += 1;
         Step::Try {
             target,
@@ -143,7 +177,7 @@ impl Cascade {
 
     /// Whether `target` has been chosen before.
     pub fn tried(&self, target: usize) -> bool {
-        self.tried.get(target).copied().unwrap_or(false)
+        self.tried.contains(target)
     }
 
     /// The target that is due, and whether by fail-open.
@@ -194,10 +228,10 @@ impl Cascade {
 
     /// Targets that have not been chosen, in order of definition.
     fn untried<'a>(&'a self, standings: &'a [Standing]) -> impl Iterator<Item = (usize, Standing)> + 'a {
-        let targets = self.tried.iter().zip(standings).enumerate();
+        let targets = standings.iter().take(self.targets).enumerate();
         targets
-            .filter(|(_, (tried, _))| !**tried)
-            .map(|(target, (_, standing))| (target, *standing))
+            .filter(|(target, _)| !self.tried(*target))
+            .map(|(target, standing)| (target, *standing))
     }
 
     /// Why nothing can be attempted.
@@ -206,7 +240,7 @@ impl Cascade {
             return Stop::Exhausted;
         }
         // One that was chosen and lost to a faster request lacked room just then, whatever it looks like now.
-        let lost = self.tried.contains(&true);
+        let lost = !self.tried.is_empty();
         if lost || standings.contains(&Standing::Full) {
             Stop::Full
         } else {

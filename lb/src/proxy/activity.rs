@@ -96,11 +96,6 @@ impl Activity {
         }
     }
 
-    /// The connection was switched to another protocol.
-    pub(super) fn switch(&self, tunnel: Box<Tunnel>) {
-        *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
-    }
-
     /// What is to go on when hyper is done with the connection.
     pub(super) fn take_tunnel(&self) -> Option<Box<Tunnel>> {
         self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -229,6 +224,15 @@ impl Activity {
 }
 
 impl Busy {
+    /// The connection is to be switched to another protocol.
+    pub(super) fn switch(&self, tunnel: Box<Tunnel>) {
+        *self
+            .activity
+            .tunnel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
+    }
+
     /// The request's answer is ready; where it `refuses` the connection ends with it.
     pub(super) fn answered(&mut self, refuses: bool) {
         self.answered = true;

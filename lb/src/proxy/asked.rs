@@ -42,7 +42,7 @@ pub(super) type Elsewhere = Option<(String, Place)>;
 #[derive(Debug)]
 pub(super) enum Reading {
     Form(Box<Form>),
-    Json(Box<Scanner>),
+    Json(Scanner),
     /// Nobody looks into it: it is compressed, or has a fault that does not matter.
     Opaque,
 }
@@ -56,88 +56,81 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Whether the body is simply nothing that lb reads, and not something that two readers could read in two ways.
-    fn is_foreign(self) -> bool {
+    pub(super) fn is_foreign(self) -> bool {
         match self {
             Self::Form(_) => false,
             Self::Json(fault) => matches!(fault, EnvelopeError::NotJson { .. } | EnvelopeError::NotObject),
         }
     }
+}
 
-    fn refusal(self) -> Refusal {
-        Refusal::BadBody(match self {
-            Self::Form(fault) => fault.to_string(),
-            Self::Json(fault) => fault.to_string(),
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::BadBody(match fault {
+            Fault::Form(fault) => fault.to_string(),
+            Fault::Json(fault) => fault.to_string(),
         })
     }
 }
 
 impl Reading {
-    /// For a body with these fields. One that cannot be read has to be named elsewhere.
-    pub(super) fn new(headers: &HeaderMap, elsewhere: &Elsewhere) -> Result<Self, Refusal> {
-        let encoded = headers
-            .get(CONTENT_ENCODING)
-            .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
-        if encoded {
-            return if elsewhere.is_some() {
-                Ok(Self::Opaque)
-            } else {
-                Err(Refusal::Encoding)
-            };
+    /// For a body with these fields.
+    pub(super) fn new(headers: &HeaderMap) -> Result<Self, Refusal> {
+        if is_encoded(headers) {
+            return Ok(Self::Opaque);
         }
         let boundary = headers
             .get(CONTENT_TYPE)
             .and_then(|value| multipart::boundary(value.as_bytes()));
-        Ok(match boundary {
-            Some(Ok(boundary)) => Self::Form(Box::new(Form::new(boundary))),
-            Some(Err(fault)) => return Err(Fault::Form(fault).refusal()),
-            None => Self::Json(Box::default()),
-        })
+        match boundary {
+            Some(Ok(boundary)) => Ok(Self::Form(Box::new(Form::new(boundary)))),
+            Some(Err(fault)) => Err(Fault::Form(fault).into()),
+            None => Ok(Self::Json(Scanner::new())),
+        }
     }
 
-    /// Reads the next bytes. What is no JSON is no fault where the model is named elsewhere.
-    pub(super) fn feed(&mut self, chunk: &[u8], elsewhere: &Elsewhere) -> Result<(), Refusal> {
-        let fault = match self {
-            Self::Opaque => return Ok(()),
-            Self::Json(scanner) => scanner.feed(chunk).err().map(Fault::Json),
-            Self::Form(form) => form.feed(chunk).err().map(Fault::Form),
-        };
-        match fault {
-            None => Ok(()),
-            Some(fault) if fault.is_foreign() && elsewhere.is_some() => {
-                *self = Self::Opaque;
-                Ok(())
-            }
-            Some(fault) => Err(fault.refusal()),
+    /// Reads the next bytes.
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), Fault> {
+        match self {
+            Self::Opaque => Ok(()),
+            Self::Json(scanner) => scanner.feed(chunk).map_err(Fault::Json),
+            Self::Form(form) => form.feed(chunk).map_err(Fault::Form),
         }
     }
 
     /// What is known before the body's end: where its model is, nothing that follows will change that.
-    pub(super) fn so_far(&self, elsewhere: &Elsewhere) -> Option<Asked> {
+    pub(super) fn so_far(&self, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
         match self {
-            Self::Opaque => elsewhere.clone().map(opaque),
-            Self::Json(scanner) => json(scanner.so_far().clone(), None),
-            Self::Form(form) => of_form(form.fields().clone(), None),
+            Self::Opaque => elsewhere().map(opaque),
+            Self::Json(scanner) => json(scanner.so_far().clone(), || None),
+            Self::Form(form) => of_form(form.fields().clone(), || None),
         }
     }
 
-    /// What the whole body asks for.
-    pub(super) fn finish(self, elsewhere: Elsewhere) -> Result<Asked, Refusal> {
+    /// What the whole body asks for. The model is the body's, else the one that is named `elsewhere`, which is also the
+    /// one of a body that is no JSON.
+    pub(super) fn finish(self, elsewhere: impl FnOnce() -> Elsewhere) -> Result<Asked, Refusal> {
         let found = match self {
-            Self::Opaque => elsewhere.map(opaque),
-            Self::Json(scanner) => match scanner.finish() {
+            Self::Opaque => elsewhere().map(opaque),
+            Self::Json(scanner) => match scanner.finish().map_err(Fault::Json) {
                 Ok(envelope) => json(envelope, elsewhere),
-                Err(fault) => match elsewhere {
-                    Some(elsewhere) if Fault::Json(fault).is_foreign() => Some(opaque(elsewhere)),
-                    _ => return Err(Fault::Json(fault).refusal()),
+                Err(fault) if fault.is_foreign() => match elsewhere() {
+                    Some(elsewhere) => Some(opaque(elsewhere)),
+                    None => return Err(fault.into()),
                 },
+                Err(fault) => return Err(fault.into()),
             },
-            Self::Form(form) => {
-                let fields = form.finish().map_err(|fault| Fault::Form(fault).refusal())?;
-                of_form(fields, elsewhere)
-            }
+            Self::Form(form) => of_form(form.finish().map_err(Fault::Form)?, elsewhere),
         };
         found.ok_or_else(no_model)
     }
+}
+
+/// Whether a body is in a coding that cannot be looked into.
+pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// A request of whose body nothing is known.
@@ -150,7 +143,7 @@ pub(super) fn opaque((model, place): (String, Place)) -> Asked {
     }
 }
 
-fn json(envelope: Envelope, elsewhere: Elsewhere) -> Option<Asked> {
+fn json(envelope: Envelope, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
     let Envelope {
         model,
         model_span,
@@ -158,7 +151,7 @@ fn json(envelope: Envelope, elsewhere: Elsewhere) -> Option<Asked> {
         stored,
     } = envelope;
     let own = model.map(|model| (model, Place::Json(model_span)));
-    let (model, place) = own.or(elsewhere)?;
+    let (model, place) = own.or_else(elsewhere)?;
     Some(Asked {
         model,
         place,
@@ -167,9 +160,9 @@ fn json(envelope: Envelope, elsewhere: Elsewhere) -> Option<Asked> {
     })
 }
 
-fn of_form(fields: multipart::Fields, elsewhere: Elsewhere) -> Option<Asked> {
+fn of_form(fields: multipart::Fields, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
     let own = fields.model.map(|model| (model, Place::Form(fields.model_span)));
-    let (model, place) = own.or(elsewhere)?;
+    let (model, place) = own.or_else(elsewhere)?;
     Some(Asked {
         model,
         place,

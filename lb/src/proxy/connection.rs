@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONNECTION;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -21,7 +20,7 @@ use super::activity::{Activity, Expiry};
 use super::body::Body;
 use super::h2::Flow;
 use super::headers::Peer;
-use super::service::{CLOSE, Rules, serve};
+use super::service::{Rules, serve};
 use super::socket::{Downstream, Socket, Watched};
 use super::tls::{ALPN_H2, Identity};
 use super::worker::{Drain, Worker};
@@ -205,22 +204,9 @@ impl Served<'_> {
         request: Request<Incoming>,
         flow: Option<Arc<Flow>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
-        let mut busy = self.activity.begin_request(flow);
-        let activity = Arc::clone(&self.activity);
-        let (worker, rules, peer) = (
-            Arc::clone(&self.worker),
-            self.limits.rules,
-            Arc::clone(&self.peer),
-        );
-        Box::pin(async move {
-            let mut response = serve(worker, rules, &peer, request).await;
-            if let Some(tunnel) = response.body_mut().take_tunnel() {
-                activity.switch(tunnel);
-            }
-            busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
-            response.body_mut().keep(busy);
-            Ok(response)
-        })
+        let busy = self.activity.begin_request(flow);
+        let (worker, peer) = (Arc::clone(&self.worker), Arc::clone(&self.peer));
+        Box::pin(serve(worker, self.limits.rules, peer, busy, request))
     }
 
     /// Drives `connection` until it has ended or has to be. Dropping it then drops the exchanges in it, and with

@@ -1,5 +1,6 @@
 //! One request's attempts, from the first to the one that answers.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,9 +9,11 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
+use super::headers::{self, By};
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
+use super::rename;
 use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
 use super::watch::Watch;
@@ -19,26 +22,7 @@ use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Model, Run, Sent, Settled, Step, Tail};
-
-/// The answer to a request, before its fields are made fit for the client.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) response: Response<Body>,
-    /// Which target answered; `None` where its attempt was given up before its response was taken after all.
-    pub(super) by: Option<By>,
-    pub(super) attempts: u32,
-}
-
-/// Names of what answered.
-#[derive(Clone, Debug)]
-pub(super) struct By {
-    pub(super) provider: Box<str>,
-    pub(super) endpoint: Box<str>,
-    pub(super) upstream_model: Option<Box<str>>,
-    /// Where the response is to name the model as its client did: the longest event that is changed. Bytes.
-    pub(super) renames: Option<usize>,
-}
+use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
 
 /// What one attempt came to.
 struct Tried {
@@ -64,28 +48,46 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    prepared: Prepared,
+    prepared: &Prepared,
     mut account: Account,
-) -> Answer {
+) -> Result<Response<Body>, Refusal> {
     let begun = worker.now();
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
     let mut last = None;
     let mut spare = None;
+    // The same endpoint once more, where a reused connection turned out dead.
+    let mut again = None;
     let refusal = loop {
-        let attempt = match run.next(worker.now(), &mut Worker::draw) {
+        let fresh = again.is_some();
+        let step = again
+            .take()
+            .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
+        let mut attempt = match step {
             Step::Try(attempt) => attempt,
             Step::Stop(stop) => match spare.take() {
-                Some(reply) => return answer(worker, reply, None, account, run.attempts()),
+                Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
                 None => break refusal(stop, last),
             },
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        let (ended, reply, settled) = settle(worker, live, &mut run, attempt, &prepared, total).await;
-        match (settled, reply) {
+        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+        let settled = attempt.settle(&mut run, worker.now(), &ended, Worker::draw());
+        match (settled, response) {
+            (Settled::Again(same), _) => {
+                again = Some(same);
+                continue;
+            }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
-                return answer(worker, reply, Some(tail), account, run.attempts());
+                return Ok(answer(
+                    worker,
+                    prepared,
+                    reply,
+                    Some(tail),
+                    account,
+                    run.attempts(),
+                ));
             }
             (Settled::Failover, reply) => spare = reply,
             _ => break refused(&ended, last),
@@ -94,33 +96,10 @@ pub(super) async fn exchange(
     };
     account.will_fail();
     account.complete();
-    let attempts = run.attempts();
-    Answer {
-        response: refusal.response(attempts),
-        by: None,
-        attempts,
-    }
-}
-
-/// One visit to a target: once, and once more where a reused connection turned out dead.
-async fn settle(
-    worker: &Worker,
-    live: &Live,
-    run: &mut Run,
-    mut attempt: Attempt,
-    prepared: &Prepared,
-    total: Option<Instant>,
-) -> (Ended, Option<Reply>, Settled) {
-    let mut fresh = false;
-    loop {
-        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        match attempt.settle(run, worker.now(), &ended, Worker::draw()) {
-            Settled::Again(again) => {
-                attempt = again;
-                fresh = true;
-            }
-            settled => return (ended, response, settled),
-        }
+    // Where the client's own body was at fault, it is told so.
+    match prepared.cut() {
+        Some(fault) => Err(fault),
+        None => Ok(refusal.response(run.attempts())),
     }
 }
 
@@ -134,30 +113,7 @@ async fn try_once(
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let claim = attempt.claim();
-    let provider = claim.provider();
-    let route = &live.routes[claim.endpoint.id];
-    let connect_limit = provider.connect_timeout;
-    let mut outgoing = prepared.outgoing(attempt);
-    let mut streamed = outgoing.streamed.take();
-    let exempt = &worker.shared.server.exempt_header;
-    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
-    let request = net::Request {
-        method: &prepared.method,
-        target: &outgoing.target,
-        host: &route.host,
-        headers: prepared.headers.fields(&provider.fields, &passes),
-        body: outgoing.body.pieces(),
-        upgrade: prepared.upgrade.as_ref(),
-    };
-    let sending = async {
-        let (client, to) = (&worker.client, &route.destination);
-        if streamed.is_none() {
-            return client.send(&request, to, fresh, connect_limit).await;
-        }
-        Box::pin(client.send_streamed(&request, &mut streamed, to, fresh, connect_limit)).await
-    };
-    let Some(sent) = until(deadline.map(|at| worker.shared.clock.tokio(at)), sending).await else {
+    let Some(sent) = send(worker, live, attempt, prepared, fresh, deadline).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
             ended: ending(after),
@@ -177,6 +133,40 @@ async fn try_once(
         }
         Ok(response) => judge_head(worker, attempt, response, total).await,
     }
+}
+
+/// The response's head, or `None` where it did not come by `deadline`.
+async fn send(
+    worker: &Worker,
+    live: &Live,
+    attempt: &Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    deadline: Option<Instant>,
+) -> Option<Result<Response<Incoming>, net::Error>> {
+    let claim = attempt.claim();
+    let provider = claim.provider();
+    let route = &live.routes[claim.endpoint.id];
+    let mut outgoing = prepared.outgoing(attempt);
+    let mut streamed = outgoing.streamed.take();
+    let exempt = &worker.shared.server.exempt_header;
+    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
+    let request = net::Request {
+        method: &prepared.method,
+        target: &outgoing.target,
+        host: &route.host,
+        headers: prepared.headers.fields(&provider.fields, &passes),
+        body: outgoing.body.pieces(),
+        upgrade: prepared.upgrade.as_ref(),
+    };
+    let deadline = deadline.map(|at| worker.shared.clock.tokio(at));
+    let (client, to, limit) = (&worker.client, &route.destination, provider.connect_timeout);
+    if streamed.is_some() {
+        // Boxed, so that requests whose body is here do not carry its room.
+        let sending = client.send_streamed(&request, &mut streamed, to, fresh, limit);
+        return until(deadline, Box::pin(sending).as_mut()).await;
+    }
+    until(deadline, pin!(client.send(&request, to, fresh, limit))).await
 }
 
 /// When the response head has to be there, and what it is called if it is not.
@@ -220,14 +210,15 @@ async fn judge_head(
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Watch::new(&model.config, peeked);
+    let watch = Box::new(Watch::new(&model.config, peeked));
     if !peeked {
         return Tried {
             ended: committed,
             response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
         };
     }
-    let (ended, response) = match peek(worker, attempt, body, watch, total).await {
+    // Boxed, so that answers that are no streams do not carry its room.
+    let (ended, response) = match Box::pin(peek(worker, attempt, body, watch, total)).await {
         Peeked::Commit { lead, first_data } => {
             (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
         }
@@ -257,66 +248,57 @@ impl Reply {
     }
 }
 
-/// Makes a reply the answer.
+/// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
+    prepared: &Prepared,
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
     attempts: u32,
-) -> Answer {
-    let by = tail.as_ref().map(|tail| By {
-        provider: tail.claim().provider().name.clone(),
-        endpoint: tail.claim().endpoint.name.clone(),
-        upstream_model: tail.link().upstream_model.clone(),
-        renames: renames(&tail.link().model),
-    });
-    let response = match reply {
+) -> Response<Body> {
+    let (mut response, lead) = match reply {
         Reply::Embedded { status, data } => {
-            account.will_fail();
-            account.complete();
-            json(
-                StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY),
-                data,
-            )
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            (json(status, data), None)
         }
         Reply::Head {
             status,
             headers,
             lead,
         } => {
-            if status.as_u16() >= 400 {
-                account.will_fail();
-            }
-            let body = if status == StatusCode::SWITCHING_PROTOCOLS {
-                tunnel(*lead, tail, account, worker)
-            } else {
-                Body::relay(Relay::new(*lead, tail, account, worker))
-            };
-            let mut response = Response::new(body);
+            let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
-            response
+            (response, Some(lead))
         }
     };
-    Answer {
-        response,
-        by,
-        attempts,
+    if let Some(tail) = &tail {
+        let by = By {
+            provider: &tail.claim().provider().name,
+            endpoint: &tail.claim().endpoint.name,
+            upstream_model: tail.link().upstream_model.as_deref(),
+        };
+        headers::reveal(response.headers_mut(), by, attempts, worker.shared.server.reveal);
     }
-}
-
-fn tunnel(lead: Lead, tail: Option<Tail>, account: Account, worker: &Arc<Worker>) -> Body {
-    match lead.body.into_upgraded() {
-        Some(upstream) => Body::tunnel(Tunnel::new(upstream, tail, account, worker)),
-        // A 101 that came without its connection is none of `net`'s.
-        None => Body::full(Bytes::new()),
+    if lead.is_none() || response.status().as_u16() >= 400 {
+        account.will_fail();
     }
-}
-
-fn renames(model: &Model) -> Option<usize> {
-    let config = &model.config;
-    config.rewrite_response_model.then_some(config.max_event_bytes)
+    let renaming = tail.as_ref().and_then(|tail| prepared.renaming(tail.link()));
+    match lead {
+        None => account.complete(),
+        Some(lead) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            // `net` gives no 101 without its connection.
+            if let Some(upstream) = lead.body.into_upgraded() {
+                *response.body_mut() = Body::tunnel(Tunnel::new(upstream, tail, account, worker));
+            }
+        }
+        Some(lead) => *response.body_mut() = Body::relay(Relay::new(*lead, tail, account, worker)),
+    }
+    match renaming {
+        Some((model, limit)) => rename::apply(response, model, limit),
+        None => response,
+    }
 }
 
 /// Why nothing is left to try, as the client is told.

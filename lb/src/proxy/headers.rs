@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use super::exchange::By;
 use crate::config::Reveal;
 use crate::net::{Field, Fields};
 use crate::upstream::Route;
@@ -154,8 +153,11 @@ impl Forwardable {
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.
 fn forwarded(added: &mut Vec<Field>, client: &HeaderMap, peer: &Peer) {
     let chain = |name: HeaderName, own: &HeaderValue| {
+        if !peer.trusted {
+            return (name, own.clone());
+        }
         let before = client.get_all(&name).iter().map(HeaderValue::as_bytes);
-        let before: Vec<&[u8]> = before.filter(|_| peer.trusted).collect();
+        let before: Vec<&[u8]> = before.collect();
         let all = match before[..] {
             [] => None,
             _ => HeaderValue::from_bytes(&[&before[..], &[own.as_bytes()]].concat().join(&b", "[..])).ok(),
@@ -185,18 +187,26 @@ pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     }
 }
 
+/// Names of what answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By<'a> {
+    pub(super) provider: &'a str,
+    pub(super) endpoint: &'a str,
+    pub(super) upstream_model: Option<&'a str>,
+}
+
 /// Tells the client who answered, as far as `reveal` lets it know.
-pub(super) fn reveal(headers: &mut HeaderMap, by: &By, attempts: u32, reveal: Reveal) {
+pub(super) fn reveal(headers: &mut HeaderMap, by: By<'_>, attempts: u32, reveal: Reveal) {
     if reveal == Reveal::None {
         return;
     }
-    put(headers, "x-lb-provider", &by.provider);
+    put(headers, "x-lb-provider", by.provider);
     put(headers, "x-lb-attempts", &attempts.to_string());
-    if let Some(model) = &by.upstream_model {
+    if let Some(model) = by.upstream_model {
         put(headers, "x-lb-model", model);
     }
     if reveal == Reveal::Endpoint {
-        put(headers, "x-lb-endpoint", &by.endpoint);
+        put(headers, "x-lb-endpoint", by.endpoint);
     }
 }
 
@@ -208,10 +218,8 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
 
 /// The request's id: a trusted peer's own, else a new one (`UUIDv7`: sorts by time, unguessable).
 pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, random: u128) -> HeaderValue {
-    if let Some(kept) = headers
-        .get(X_REQUEST_ID)
-        .filter(|value| peer.trusted && value.len() <= 128)
-    {
+    let given = peer.trusted.then(|| headers.get(X_REQUEST_ID)).flatten();
+    if let Some(kept) = given.filter(|value| value.len() <= 128) {
         return kept.clone();
     }
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;

@@ -1,6 +1,7 @@
 //! The lead peek: a strict stream's head is withheld until its first decisive event, so that a stream that fails
 //! before it has said anything can still be answered by another target.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,12 +25,12 @@ pub(super) struct Lead {
     /// What happened to the body meanwhile.
     pub(super) end: End,
     /// The stream's observer, where there is something to observe.
-    pub(super) watch: Option<Watch>,
+    pub(super) watch: Option<Box<Watch>>,
 }
 
 impl Lead {
     /// A body of which nothing was withheld.
-    pub(super) fn whole(body: Incoming, watch: Option<Watch>) -> Self {
+    pub(super) fn whole(body: Incoming, watch: Option<Box<Watch>>) -> Self {
         Self {
             withheld: Vec::new(),
             body,
@@ -73,7 +74,7 @@ struct Peek<'a> {
     worker: &'a Worker,
     attempt: &'a mut Attempt,
     lead: Lead,
-    watch: Watch,
+    watch: Box<Watch>,
     bytes: usize,
     first_data: Option<Duration>,
     /// Since when only a preamble has come.
@@ -87,7 +88,7 @@ pub(super) async fn peek(
     worker: &Worker,
     attempt: &mut Attempt,
     body: Incoming,
-    watch: Watch,
+    watch: Box<Watch>,
     total: Option<Instant>,
 ) -> Peeked {
     let lead = Lead {
@@ -124,7 +125,7 @@ impl Peek<'_> {
         loop {
             let timer = self.timer();
             let deadline = timer.map(|(at, _)| self.worker.shared.clock.tokio(at));
-            let Some(next) = until(deadline, self.lead.body.frame()).await else {
+            let Some(next) = until(deadline, pin!(self.lead.body.frame())).await else {
                 return match timer {
                     Some((_, Timer::FirstToken)) => Peeked::FirstTokenTimeout,
                     Some((_, Timer::Total)) => Peeked::TotalDeadline,

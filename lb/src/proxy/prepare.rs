@@ -7,10 +7,10 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Uri};
 
 use super::asked::{Asked, Place};
+use super::error::Refusal;
 use super::headers::Forwardable;
 use super::pieces::Pieces;
 use super::receive::Payload;
-use super::streaming::Source;
 use super::target;
 use crate::net::Streamed;
 use crate::upstream::{Attempt, Link};
@@ -67,12 +67,23 @@ impl Prepared {
         }
     }
 
-    /// Where the rest of its body is, if it is not all here.
-    pub(super) fn source(&self) -> Option<&Source> {
+    /// What was wrong with a body that was sent while it came.
+    pub(super) fn cut(&self) -> Option<Refusal> {
         match &self.payload {
             Payload::None | Payload::Whole { .. } => None,
-            Payload::Streamed { rest, .. } => Some(rest),
+            Payload::Streamed { rest, .. } => rest.refused(),
         }
+    }
+
+    /// Where `link`'s responses are to name the model as the client did: its name, and the longest event that is
+    /// changed. Bytes.
+    pub(super) fn renaming(&self, link: &Link) -> Option<(&str, usize)> {
+        let config = &link.model.config;
+        if !config.rewrite_response_model || self.method == Method::HEAD {
+            return None;
+        }
+        let asked = self.asked.as_ref()?;
+        Some((&asked.model, config.max_event_bytes))
     }
 
     /// The request as the attempt's provider gets it: its path, its name for the model.

@@ -1,15 +1,18 @@
 //! Reads a request's body, as far as it has to be there before anything is sent.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Uri};
+use http::Request;
+use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
-use super::asked::{Asked, Elsewhere, Place, Reading, no_model, opaque};
+use super::asked::{Asked, Elsewhere, Place, Reading, is_encoded, no_model, opaque};
 use super::budget::{Budget, Held};
 use super::error::Refusal;
 use super::pieces::Pieces;
@@ -53,116 +56,123 @@ impl Payload {
 }
 
 /// A body in reception.
-struct Reception<'a, B> {
-    body: B,
-    rules: Rules,
+struct Reception<'a> {
     room: Room<'a>,
-    /// What the client says it will be. Bytes.
-    declared: Option<u64>,
+    limit: u64,
+    pace: Pace,
     /// Bytes so far.
     length: u64,
     held: Held,
     pieces: Pieces,
-    begun: Instant,
-    /// How long there was no room for more, for which the client is not to blame.
-    paused: Duration,
 }
 
 /// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
 /// query's, else the route's.
 pub(super) async fn receive<B>(
-    (uri, headers): (&Uri, &HeaderMap),
+    request: &mut Request<Option<B>>,
     default_model: Option<&str>,
-    body: B,
     rules: Rules,
     room: Room<'_>,
 ) -> Result<(Asked, Payload), Refusal>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let elsewhere = named_elsewhere(uri, headers, default_model);
-    if body.is_end_stream() {
-        let asked = elsewhere.map(opaque).ok_or_else(no_model)?;
-        return Ok((asked, Payload::None));
+    let Some(declared) = declared(request, rules)? else {
+        let asked = named_elsewhere(request, default_model).map(opaque);
+        return Ok((asked.ok_or_else(no_model)?, Payload::None));
+    };
+    if is_encoded(request.headers()) && named_elsewhere(request, default_model).is_none() {
+        return Err(Refusal::Encoding);
     }
-    let mut reading = Reading::new(headers, &elsewhere)?;
-    let mut reception = Reception::new(headers, body, rules, room)?;
-    while let Some(chunk) = reception.next().await? {
-        if let Err(refusal) = reading.feed(&chunk, &elsewhere) {
-            return Err(reception.refuse(refusal).await);
+    let mut reading = Reading::new(request.headers())?;
+    let mut reception = Reception::new(rules, room);
+    while let Some(chunk) = reception.next(request.body_mut()).await? {
+        if let Err(fault) = reading.feed(&chunk) {
+            if !fault.is_foreign() || named_elsewhere(request, default_model).is_none() {
+                return Err(reception.refuse(request.body_mut(), fault.into()).await);
+            }
+            reading = Reading::Opaque;
         }
         reception.keep(chunk).await?;
         if reception.is_too_long_to_keep()
-            && let Some(asked) = reading.so_far(&elsewhere)
+            && let Some(asked) = reading.so_far(|| named_elsewhere(request, default_model))
+            && let Some(body) = request.body_mut().take()
         {
-            return Ok((asked, reception.stream(reading)));
+            return Ok((asked, reception.stream(body, declared, reading, rules)));
         }
     }
-    let asked = reading.finish(elsewhere)?;
+    let asked = reading.finish(|| named_elsewhere(request, default_model))?;
     Ok((asked, reception.whole()))
 }
 
 /// Reads a body that nobody looks into.
 pub(super) async fn receive_any<B>(
-    headers: &HeaderMap,
-    body: B,
+    request: &mut Request<Option<B>>,
     rules: Rules,
     room: Room<'_>,
 ) -> Result<Payload, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    if body.is_end_stream() {
+    let Some(declared) = declared(request, rules)? else {
         return Ok(Payload::None);
-    }
-    let mut reception = Reception::new(headers, body, rules, room)?;
-    while let Some(chunk) = reception.next().await? {
+    };
+    let mut reception = Reception::new(rules, room);
+    while let Some(chunk) = reception.next(request.body_mut()).await? {
         reception.keep(chunk).await?;
-        if reception.is_too_long_to_keep() {
-            return Ok(reception.stream(Reading::Opaque));
+        if reception.is_too_long_to_keep()
+            && let Some(body) = request.body_mut().take()
+        {
+            return Ok(reception.stream(body, declared, Reading::Opaque, rules));
         }
     }
     Ok(reception.whole())
 }
 
-impl<'a, B> Reception<'a, B>
-where
-    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-{
-    fn new(headers: &HeaderMap, body: B, rules: Rules, room: Room<'a>) -> Result<Self, Refusal> {
-        let declared = declared(headers);
-        let limit = rules.max_body_bytes;
-        if declared.is_some_and(|length| length > limit) {
-            return Err(Refusal::TooLarge { limit });
-        }
-        Ok(Self {
-            body,
-            rules,
+/// The length that the client says, if it says one; `None` where there is no body.
+fn declared<B: http_body::Body>(
+    request: &Request<Option<B>>,
+    rules: Rules,
+) -> Result<Option<Option<u64>>, Refusal> {
+    let Some(body) = request.body().as_ref().filter(|body| !body.is_end_stream()) else {
+        return Ok(None);
+    };
+    // What `content-length` says; nobody knows the length of a chunked one.
+    let hint = body.size_hint();
+    let limit = rules.max_body_bytes;
+    if hint.lower() > limit {
+        return Err(Refusal::TooLarge { limit });
+    }
+    Ok(Some(hint.exact()))
+}
+
+impl<'a> Reception<'a> {
+    fn new(rules: Rules, room: Room<'a>) -> Self {
+        Self {
             room,
-            declared,
+            limit: rules.max_body_bytes,
+            pace: Pace::new(rules),
             length: 0,
             held: Held::new(room.budget),
             pieces: Pieces::default(),
-            begun: Instant::now(),
-            paused: Duration::ZERO,
-        })
+        }
     }
 
     /// The next chunk. Trailers mean nothing to anybody behind lb.
-    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+    async fn next<B>(&mut self, body: &mut Option<B>) -> Result<Option<Bytes>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let Some(body) = body else { return Ok(None) };
         loop {
-            let grace = self.rules.body_grace + Duration::from_secs(self.length / MIN_RATE);
-            let behind = self.begun + grace + self.paused;
-            let due = behind.min(Instant::now() + self.rules.body_timeout);
-            let next = tokio::time::timeout_at(due, self.body.frame()).await;
-            let Some(frame) = next.map_err(|_elapsed| Refusal::SlowBody)? else {
+            let Some(frame) = self.pace.next(body, self.length).await? else {
                 return Ok(None);
             };
             let Ok(chunk) = frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() else {
                 continue;
             };
-            let limit = self.rules.max_body_bytes;
             self.length += chunk.len() as u64;
+            let limit = self.limit;
             if self.length > limit {
                 return Err(Refusal::TooLarge { limit });
             }
@@ -173,16 +183,19 @@ where
     /// Keeps a chunk, once there is room for it.
     async fn keep(&mut self, chunk: Bytes) -> Result<(), Refusal> {
         let paused = self.held.grow(chunk.len() as u64).await;
-        self.paused += paused.map_err(|_none| Refusal::NoRoom)?;
+        self.pace.excuse(paused.map_err(|_none| Refusal::NoRoom)?);
         self.pieces.push(chunk);
         Ok(())
     }
 
     /// Reads what is left for nobody, so that the connection can go on after the refusal.
-    async fn refuse(mut self, refusal: Refusal) -> Refusal {
+    async fn refuse<B>(mut self, body: &mut Option<B>, refusal: Refusal) -> Refusal
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
         (self.pieces, self.held) = (Pieces::default(), Held::new(self.room.budget));
         loop {
-            match self.next().await {
+            match self.next(body).await {
                 Ok(Some(_)) => {}
                 Ok(None) => return refusal,
                 Err(worse) => return worse,
@@ -201,13 +214,68 @@ where
         }
     }
 
-    fn stream(self, reading: Reading) -> Payload {
-        let rest = Rest::new(self.body, self.rules, reading, self.length, self.held);
+    fn stream<B>(self, body: B, length: Option<u64>, reading: Reading, rules: Rules) -> Payload
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+    {
         Payload::Streamed {
+            rest: Source::new(Rest::new(body, rules, reading, self.length, self.held)),
             pieces: self.pieces.sealed(),
-            length: self.declared,
-            rest: Source::new(rest),
+            length,
         }
+    }
+}
+
+/// Holds a body to its deadlines. What is there at once, as small bodies are, costs no look at the clock.
+struct Pace {
+    rules: Rules,
+    /// When it was first waited for.
+    begun: Option<Instant>,
+    /// How long there was no room for more, for which the client is not to blame.
+    excused: Duration,
+}
+
+impl Pace {
+    fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            begun: None,
+            excused: Duration::ZERO,
+        }
+    }
+
+    fn excuse(&mut self, pause: Duration) {
+        self.excused += pause;
+    }
+
+    /// The next frame of `body`, of which `length` bytes have come.
+    async fn next<B>(
+        &mut self,
+        body: &mut B,
+        length: u64,
+    ) -> Result<Option<Result<Frame<Bytes>, B::Error>>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        if let Some(frame) = poll_fn(|cx| Poll::Ready(poll_once(body, cx))).await {
+            return Ok(frame);
+        }
+        let now = Instant::now();
+        let begun = *self.begun.get_or_insert(now);
+        let grace = self.rules.body_grace + Duration::from_secs(length / MIN_RATE);
+        let due = (begun + grace + self.excused).min(now + self.rules.body_timeout);
+        let next = tokio::time::timeout_at(due, body.frame()).await;
+        next.map_err(|_elapsed| Refusal::SlowBody)
+    }
+}
+
+fn poll_once<B: http_body::Body + Unpin>(
+    body: &mut B,
+    cx: &mut Context<'_>,
+) -> Option<Option<Result<Frame<B::Data>, B::Error>>> {
+    match Pin::new(body).poll_frame(cx) {
+        Poll::Pending => None,
+        Poll::Ready(frame) => Some(frame),
     }
 }
 
@@ -215,16 +283,14 @@ where
 /// by a byte now and then. Bytes a second.
 pub(super) const MIN_RATE: u64 = 500;
 
-fn named_elsewhere(uri: &Uri, headers: &HeaderMap, default_model: Option<&str>) -> Elsewhere {
-    let header = headers.get("x-lb-model").and_then(|value| value.to_str().ok());
-    if let Some(model) = header {
+/// The model where the body does not name it: by `x-lb-model`, else in the query, else by its route.
+fn named_elsewhere<B>(request: &Request<B>, default_model: Option<&str>) -> Elsewhere {
+    let header = request.headers().get("x-lb-model");
+    if let Some(model) = header.and_then(|value| value.to_str().ok()) {
         return Some((model.to_owned(), Place::Nowhere));
     }
-    let mut pairs = uri
-        .query()
-        .unwrap_or_default()
-        .split('&')
-        .filter_map(|pair| pair.split_once('='));
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     if let Some((_, model)) = pairs.find(|(name, _)| *name == "model") {
         return Some((percent_decoded(model), Place::Query));
     }
@@ -247,10 +313,6 @@ pub(super) fn percent_decoded(text: &str) -> String {
         rest = if byte.is_some() { &tail[2..] } else { tail };
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-fn declared(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use tokio::time::Sleep;
+use tokio::time::{Sleep, sleep_until};
 
 use super::account::Account;
 use super::peek::{End, Lead};
@@ -30,7 +30,7 @@ pub(super) struct Relay {
     withheld_bytes: u64,
     body: Incoming,
     end: End,
-    watch: Option<Watch>,
+    watch: Option<Box<Watch>>,
     /// `None` for a response that is passed on after its attempt was given up.
     tail: Option<Tail>,
     idle: Option<Idle>,
@@ -48,7 +48,8 @@ struct Idle {
     limit: Duration,
     /// Since when the upstream has been waited for; `None` while it is not.
     waiting_since: Option<Instant>,
-    sleep: Pin<Box<Sleep>>,
+    /// None until the upstream is waited for: most answers come whole.
+    sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Relay {
@@ -195,7 +196,7 @@ impl Relay {
     /// The body ended as its framing promised.
     fn complete(&mut self) {
         self.end = End::Clean;
-        let first = self.watch.as_mut().is_some_and(Watch::finish);
+        let first = self.watch.as_mut().is_some_and(|watch| watch.finish());
         if let Some(mut tail) = self.tail.take() {
             if first {
                 tail.first_data(self.worker.now());
@@ -217,12 +218,16 @@ impl Relay {
         let now = self.worker.now();
         let since = *idle.waiting_since.get_or_insert(now);
         let due = since + idle.limit;
+        let clock = &self.worker.shared.clock;
+        let sleep = idle
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(clock.tokio(due))));
         loop {
-            ready!(idle.sleep.as_mut().poll(cx));
+            ready!(sleep.as_mut().poll(cx));
             if now >= due {
                 return Poll::Ready(());
             }
-            idle.sleep.as_mut().reset(self.worker.shared.clock.tokio(due));
+            sleep.as_mut().reset(clock.tokio(due));
         }
     }
 }
@@ -232,7 +237,7 @@ impl Idle {
         Self {
             limit,
             waiting_since: None,
-            sleep: Box::pin(tokio::time::sleep(limit)),
+            sleep: None,
         }
     }
 }

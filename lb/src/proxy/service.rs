@@ -1,23 +1,25 @@
 //! The life of a request, on one screen.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONNECTION, MAX_FORWARDS};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
 use super::account::Account;
+use super::activity::Busy;
 use super::asked::Asked;
 use super::auth::Client;
 use super::body::Body;
 use super::error::Refusal;
-use super::exchange::{Answer, exchange};
+use super::exchange::exchange;
 use super::headers::{self, Forwardable, Peer};
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
 use super::worker::{Live, Worker};
-use super::{models, rename, route, tunnel, validate};
+use super::{models, route, tunnel, validate};
 use crate::config::Kind;
 use crate::upstream::{Chain, Route, Sent, To};
 
@@ -36,235 +38,261 @@ pub(super) struct Rules {
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Answers one request. There is always an answer: what goes wrong is one as well.
-pub(super) async fn serve(
+///
+/// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
+pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
-    peer: &Peer,
+    peer: Arc<Peer>,
+    mut busy: Busy,
     request: Request<Incoming>,
-) -> Response<Body> {
-    let unix = Worker::unix_now();
-    let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
-    let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
-    let version = request.version();
-    let mut response = match answer(&worker, rules, peer, &id, request).await {
-        Ok(response) => response,
-        Err(refusal) => {
+) -> impl Future<Output = Result<Response<Body>, Infallible>> {
+    let mut request = request.map(Some);
+    async move {
+        let unix = Worker::unix_now();
+        let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
+        let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
+        let scene = Scene {
+            worker: &worker,
+            rules,
+            peer: &peer,
+            id: &id,
+        };
+        let answered = scene.answer(&mut request).await;
+        let mut response = answered.unwrap_or_else(|refusal| {
             worker.shared.metrics.refused(refusal.code());
             let mut response = refusal.response(0);
-            if version < Version::HTTP_2 && refusal.ends_connection() {
+            if request.version() < Version::HTTP_2 && refusal.ends_connection() {
                 response.headers_mut().insert(CONNECTION, CLOSE);
             }
             response
+        });
+        headers::stamp(response.headers_mut(), id);
+        busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+        if let Some(tunnel) = response.body_mut().take_tunnel() {
+            busy.switch(tunnel);
         }
-    };
-    headers::stamp(response.headers_mut(), id);
-    response
+        response.body_mut().keep(busy);
+        Ok(response)
+    }
 }
+
+/// A request on its way.
+type Asking = Request<Option<Incoming>>;
 
 /// What every step of one request has at hand.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     worker: &'a Arc<Worker>,
-    live: &'a Arc<Live>,
     rules: Rules,
     peer: &'a Peer,
     id: &'a HeaderValue,
-    client: Client<'a>,
-    route: &'a Arc<Route>,
 }
 
-async fn answer(
-    worker: &Arc<Worker>,
-    rules: Rules,
-    peer: &Peer,
-    id: &HeaderValue,
-    mut request: Request<Incoming>,
-) -> Result<Response<Body>, Refusal> {
-    validate::check(&mut request)?;
-    if worker.shared.server.via && worker.shared.via.knows(request.headers()) {
-        return Err(Refusal::Loop);
-    }
-    let live = worker.shared.live.load_full();
-    let route = route::find(live.table.routes(), &mut request)?;
-    let client = worker.shared.keys.identify(request.headers());
-    let scene = Scene {
-        worker,
-        live: &live,
-        rules,
-        peer,
-        id,
-        client: client.ok_or(Refusal::InvalidKey)?,
-        route,
-    };
-    if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
-        return Ok(options());
-    }
-    let mut response = match &route.to {
-        To::Models => match listing(scene, request.method(), request.uri().path()) {
-            Some(listing) => listing,
-            None => by_model(scene, request).await,
-        },
-        // What a key's models are does not say whether it may use this.
-        To::Provider(_) if scene.client.is_limited() => Err(Refusal::NotFound),
-        To::Provider(chain) => direct(scene, chain, request).await,
-    }?;
-    route::change(response.headers_mut(), &route.config.response_headers);
-    Ok(response)
-}
-
-/// Counts an OPTIONS request's `Max-Forwards` down; false where it ends here (RFC 9110, 7.6.2).
-fn may_go_on(headers: &mut HeaderMap) -> bool {
-    let left = headers
-        .get(MAX_FORWARDS)
-        .and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
-    let Some(left) = left else { return true };
-    let Some(next) = left.checked_sub(1) else {
-        return false;
-    };
-    headers.insert(MAX_FORWARDS, next.into());
-    true
-}
-
-fn options() -> Response<Body> {
-    let mut response = Response::new(Body::full(bytes::Bytes::new()));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response
-}
-
-/// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
-fn listing(scene: Scene<'_>, method: &Method, path: &str) -> Option<Result<Response<Body>, Refusal>> {
-    let rest = path.strip_prefix("/v1/models")?;
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return None;
-    }
-    let (table, started) = (&scene.live.table, scene.worker.shared.started);
-    match rest.strip_prefix('/') {
-        None if rest.is_empty() => Some(Ok(models::list(table, scene.client, started))),
-        Some(name) if !name.is_empty() => {
-            Some(models::one(table, scene.client, &percent_decoded(name), started))
-        }
-        _ => None,
-    }
-}
-
-/// Reads the request, finds the chain of its model, and makes attempts until one answers.
-async fn by_model(scene: Scene<'_>, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-    let Scene {
-        live, client, route, ..
-    } = scene;
-    let (parts, body) = request.into_parts();
-    let default = route.config.default_model.as_deref();
-    let head = (&parts.uri, &parts.headers);
-    let (asked, payload) = receive(head, default, body, scene.rules, scene.room()).await?;
-    let found = live
-        .table
-        .find(&asked.model)
-        .filter(|_| client.may_use(&asked.model));
-    let chain = found.ok_or_else(|| models::not_found(&live.table, client, &asked.model))?;
-    let chain = chain.for_path(parts.uri.path());
-    check_kind(&chain, &parts.uri)?;
-    let sent = Sent {
-        streaming: asked.stream,
-        exempt: parts
-            .headers
-            .contains_key(&scene.worker.shared.server.exempt_header),
-        replayable: payload.is_replayable(),
-        repeatable: is_repeatable(&parts.method, parts.uri.path(), asked.stored),
-    };
-    let named = (renames(&chain) && parts.method != Method::HEAD).then(|| asked.model.clone());
-    let identity = named.is_some() || chain.links.iter().any(|link| link.model.is_strict());
-    let content = (payload, Some(asked));
-    let answer = scene.exchange(&chain, parts, content, identity, sent).await?;
-    Ok(match (named, answer.by.and_then(|by| by.renames)) {
-        (Some(model), Some(limit)) => rename::apply(answer.response, &model, limit),
-        _ => answer.response,
-    })
-}
-
-/// Sends the request to the route's provider, whatever it is.
-async fn direct(
-    scene: Scene<'_>,
-    chain: &Arc<Chain>,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Refusal> {
-    let (parts, body) = request.into_parts();
-    let payload = receive_any(&parts.headers, body, scene.rules, scene.room()).await?;
-    let sent = Sent {
-        streaming: false,
-        exempt: true,
-        replayable: payload.is_replayable(),
-        repeatable: parts.method.is_idempotent(),
-    };
-    let answer = scene.exchange(chain, parts, (payload, None), false, sent).await?;
-    Ok(answer.response)
-}
-
-/// Whether a response of the chain may have to name the model as the client did.
-fn renames(chain: &Chain) -> bool {
-    chain
-        .links
-        .iter()
-        .any(|link| link.model.config.rewrite_response_model)
+/// Where a request goes by its head.
+enum Routed<'a> {
+    /// Nowhere.
+    Answered(Response<Body>),
+    /// By its model, which its client may have to be allowed.
+    Models(Client<'a>),
+    /// To a provider.
+    Provider(Arc<Chain>),
 }
 
 impl<'a> Scene<'a> {
-    fn room(&self) -> Room<'a> {
-        Room {
-            replay_bytes: self.worker.shared.server.replay_bytes,
-            budget: &self.worker.shared.buffers,
+    async fn answer(self, request: &mut Asking) -> Result<Response<Body>, Refusal> {
+        let live = self.worker.shared.live.load_full();
+        let (route, routed) = self.route(&live, request)?;
+        let mut response = match routed {
+            Routed::Answered(response) => response,
+            Routed::Models(client) => self.by_model(&live, route, client, request).await?,
+            Routed::Provider(chain) => Box::pin(self.direct(&live, route, &chain, request)).await?,
+        };
+        route::change(response.headers_mut(), &route.config.response_headers);
+        Ok(response)
+    }
+
+    fn route<'l>(
+        self,
+        live: &'l Live,
+        request: &mut Asking,
+    ) -> Result<(&'l Arc<Route>, Routed<'a>), Refusal> {
+        let shared = &self.worker.shared;
+        validate::check(request)?;
+        if shared.server.via && shared.via.knows(request.headers()) {
+            return Err(Refusal::Loop);
         }
+        let route = route::find(live.table.routes(), request)?;
+        let client = shared
+            .keys
+            .identify(request.headers())
+            .ok_or(Refusal::InvalidKey)?;
+        if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
+            return Ok((route, Routed::Answered(no_content())));
+        }
+        let routed = match &route.to {
+            To::Models => match self.listing(live, client, request) {
+                Some(listing) => Routed::Answered(listing?),
+                None => Routed::Models(client),
+            },
+            // What a key's models are does not say whether it may use this.
+            To::Provider(_) if client.is_limited() => return Err(Refusal::NotFound),
+            To::Provider(chain) => Routed::Provider(Arc::clone(chain)),
+        };
+        Ok((route, routed))
+    }
+
+    /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
+    fn listing(
+        self,
+        live: &Live,
+        client: Client<'_>,
+        request: &Asking,
+    ) -> Option<Result<Response<Body>, Refusal>> {
+        let rest = request.uri().path().strip_prefix("/v1/models")?;
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        let started = self.worker.shared.started;
+        match rest.strip_prefix('/') {
+            None if rest.is_empty() => Some(Ok(models::list(&live.table, client, started))),
+            Some(name) if !name.is_empty() => {
+                Some(models::one(&live.table, client, &percent_decoded(name), started))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads the request, finds the chain of its model, and makes attempts until one answers.
+    async fn by_model(
+        self,
+        live: &Arc<Live>,
+        route: &Arc<Route>,
+        client: Client<'_>,
+        request: &mut Asking,
+    ) -> Result<Response<Body>, Refusal> {
+        let default = route.config.default_model.as_deref();
+        let (asked, payload) = receive(request, default, self.rules, self.room()).await?;
+        let found = live
+            .table
+            .find(&asked.model)
+            .filter(|_| client.may_use(&asked.model));
+        let chain = found.ok_or_else(|| models::not_found(&live.table, client, &asked.model))?;
+        let path = request.uri().path();
+        let chain = chain.for_path(path);
+        check_kind(&chain, path)?;
+        let sent = Sent {
+            streaming: asked.stream,
+            exempt: request
+                .headers()
+                .contains_key(&self.worker.shared.server.exempt_header),
+            replayable: payload.is_replayable(),
+            repeatable: is_repeatable(request.method(), path, asked.stored),
+        };
+        let prepared = self.prepare(route, &chain, request, payload, Some(asked));
+        self.exchange(live, &chain, sent, &prepared).await
+    }
+
+    /// Sends the request to its route's provider, whatever it is.
+    async fn direct(
+        self,
+        live: &Arc<Live>,
+        route: &Arc<Route>,
+        chain: &Arc<Chain>,
+        request: &mut Asking,
+    ) -> Result<Response<Body>, Refusal> {
+        let payload = receive_any(request, self.rules, self.room()).await?;
+        let sent = Sent {
+            streaming: false,
+            exempt: true,
+            replayable: payload.is_replayable(),
+            repeatable: request.method().is_idempotent(),
+        };
+        let prepared = self.prepare(route, chain, request, payload, None);
+        self.exchange(live, chain, sent, &prepared).await
+    }
+
+    fn room(&self) -> Room<'a> {
+        let shared = &self.worker.shared;
+        Room {
+            replay_bytes: shared.server.replay_bytes,
+            budget: &shared.buffers,
+        }
+    }
+
+    /// What the attempts send. It goes with the exchange, at the commit: the fields are views of hyper's read buffer,
+    /// and nothing may hold that while a response streams.
+    fn prepare(
+        self,
+        route: &Arc<Route>,
+        chain: &Chain,
+        request: &mut Asking,
+        payload: Payload,
+        asked: Option<Asked>,
+    ) -> Prepared {
+        let shared = &self.worker.shared;
+        let version = request.version();
+        let upgrade = (version == Version::HTTP_11)
+            .then(|| tunnel::asked(request.headers()))
+            .flatten();
+        let via = shared
+            .server
+            .via
+            .then(|| shared.via.field(version, request.headers()));
+        // A response that is to be read, or changed, has to come as it is.
+        let identity = chain
+            .links
+            .iter()
+            .any(|link| link.model.is_strict() || link.model.config.rewrite_response_model);
+        let headers = std::mem::take(request.headers_mut());
+        let fields = Forwardable::new(headers, self.peer, self.id.clone(), identity).along(route, via);
+        let method = std::mem::take(request.method_mut());
+        let uri = std::mem::take(request.uri_mut());
+        Prepared::new((method, uri, upgrade), fields, payload, asked)
     }
 
     /// Makes attempts until one answers, and makes the fields of its response fit for the client.
     async fn exchange(
         self,
+        live: &Live,
         chain: &Arc<Chain>,
-        parts: http::request::Parts,
-        (payload, asked): (Payload, Option<Asked>),
-        identity: bool,
         sent: Sent,
-    ) -> Result<Answer, Refusal> {
-        let bodiless = parts.method == Method::HEAD;
-        let upgrade = (parts.version == Version::HTTP_11)
-            .then(|| tunnel::asked(&parts.headers))
-            .flatten();
-        let shared = &self.worker.shared;
-        let via = shared
-            .server
-            .via
-            .then(|| shared.via.field(parts.version, &parts.headers));
-        let fields =
-            Forwardable::new(parts.headers, self.peer, self.id.clone(), identity).along(self.route, via);
-        // Goes with the commit: the fields are views of hyper's read buffer, and nothing may hold that while a response
-        // streams.
-        let head = (parts.method, parts.uri, upgrade.clone());
-        let prepared = Prepared::new(head, fields, payload, asked);
-        let source = prepared.source().cloned();
+        prepared: &Prepared,
+    ) -> Result<Response<Body>, Refusal> {
         let account = Account::open(Arc::clone(chain));
-        let mut answer = exchange(self.worker, self.live, chain, sent, prepared, account).await;
-        if let Some(refused) = source
-            .and_then(|source| source.refused())
-            .filter(|_| answer.by.is_none())
+        let mut response = exchange(self.worker, live, chain, sent, prepared, account).await?;
+        headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(protocol) = &prepared.upgrade
         {
-            return Err(refused);
+            tunnel::switched(response.headers_mut(), protocol.clone());
         }
-        let fields = answer.response.headers_mut();
-        headers::returnable(fields, bodiless);
-        if let Some(by) = &answer.by {
-            headers::reveal(fields, by, answer.attempts, self.worker.shared.server.reveal);
-        }
-        if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS
-            && let Some(protocol) = upgrade
-        {
-            tunnel::switched(answer.response.headers_mut(), protocol);
-        }
-        Ok(answer)
+        Ok(response)
     }
 }
 
+/// Counts an OPTIONS request's `Max-Forwards` down; false where it ends here (RFC 9110, 7.6.2).
+fn may_go_on(headers: &mut HeaderMap) -> bool {
+    let given = headers.get(MAX_FORWARDS);
+    let Some(left) = given.and_then(|value| value.to_str().ok()?.parse::<u32>().ok()) else {
+        return true;
+    };
+    let Some(left) = left.checked_sub(1) else {
+        return false;
+    };
+    headers.insert(MAX_FORWARDS, left.into());
+    true
+}
+
+fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::full(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.
-fn check_kind(chain: &Chain, uri: &Uri) -> Result<(), Refusal> {
-    if uri.path() != "/v1/embeddings" {
+fn check_kind(chain: &Chain, path: &str) -> Result<(), Refusal> {
+    if path != "/v1/embeddings" {
         return Ok(());
     }
     let declared = chain

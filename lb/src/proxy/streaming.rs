@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::asked::{Elsewhere, Reading};
+use super::asked::Reading;
 use super::budget::Held;
 use super::error::Refusal;
 use super::receive::MIN_RATE;
@@ -89,9 +89,9 @@ impl Rest {
             if self.length > limit {
                 return self.cut(Refusal::TooLarge { limit });
             }
-            return match self.reading.feed(&chunk, &NOWHERE) {
+            return match self.reading.feed(&chunk) {
                 Ok(()) => Poll::Ready(Some(Ok(chunk))),
-                Err(refusal) => self.cut(refusal),
+                Err(fault) => self.cut(fault.into()),
             };
         }
     }
@@ -100,7 +100,7 @@ impl Rest {
     fn end(&mut self) -> Poll<Option<Result<Bytes, CutOff>>> {
         match std::mem::replace(&mut self.reading, Reading::Opaque) {
             Reading::Opaque => Poll::Ready(None),
-            reading => match reading.finish(NOWHERE) {
+            reading => match reading.finish(|| None) {
                 Ok(_) => Poll::Ready(None),
                 Err(refusal) => self.cut(refusal),
             },
@@ -124,9 +124,6 @@ impl Rest {
         timer.as_mut().poll(cx)
     }
 }
-
-/// Of a body that is being streamed the model is known.
-const NOWHERE: Elsewhere = None;
 
 impl Source {
     pub(super) fn new(rest: Rest) -> Self {

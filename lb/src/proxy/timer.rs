@@ -1,7 +1,7 @@
 //! Deadlines that are judged fairly.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::Poll;
 
 use tokio::time::{Instant, timeout_at};
@@ -10,11 +10,15 @@ use tokio::time::{Instant, timeout_at};
 ///
 /// A deadline is judged only after one more look at what has arrived: a stall of our own process makes the timer and
 /// the socket ready together, and bytes that were there in time must count. [PROXY-13]
-pub(super) async fn until<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+///
+/// The future is the caller's, pinned there: by value it would be kept twice, here and as an argument.
+pub(super) async fn until<F: Future>(
+    deadline: Option<Instant>,
+    mut future: Pin<&mut F>,
+) -> Option<F::Output> {
     let Some(deadline) = deadline else {
         return Some(future.await);
     };
-    let mut future = pin!(future);
     if let Ok(output) = timeout_at(deadline, future.as_mut()).await {
         return Some(output);
     }

@@ -45,7 +45,6 @@ pub struct Run {
     sent: Sent,
     steered: bool,
     cascade: Cascade,
-    standings: Vec<Standing>,
     previous: Option<Previous>,
     pub(super) server_error_before: bool,
 }
@@ -70,7 +69,6 @@ impl Run {
         };
         Self {
             cascade: Cascade::new(plan),
-            standings: Vec::with_capacity(chain.links.len()),
             chain,
             sent,
             steered,
@@ -82,10 +80,8 @@ impl Run {
     /// The next step at `now`.
     pub fn next(&mut self, now: Instant, draw: &mut impl FnMut() -> Draw) -> Step {
         loop {
-            self.standings.clear();
-            self.standings
-                .extend(self.chain.links.iter().map(|link| link.standing(now)));
-            let (link, fail_open, last) = match self.cascade.next(&self.standings, draw()) {
+            let standings = Standings::of(&self.chain, now);
+            let (link, fail_open, last) = match self.cascade.next(standings.as_slice(), draw()) {
                 cascade::Step::Stop(stop) => return Step::Stop(stop),
                 cascade::Step::Try {
                     target,
@@ -142,6 +138,35 @@ impl Run {
             elapsed_ms = previous.elapsed.as_secs_f64() * 1e3,
             "failed over"
         );
+    }
+}
+
+/// How each target of a chain stands. Chains are short, and those that are need no allocation.
+enum Standings {
+    Few([Standing; FEW], usize),
+    Many(Vec<Standing>),
+}
+
+const FEW: usize = 8;
+
+impl Standings {
+    fn of(chain: &Chain, now: Instant) -> Self {
+        let all = chain.links.iter().map(|link| link.standing(now));
+        if chain.links.len() > FEW {
+            return Self::Many(all.collect());
+        }
+        let mut few = [Standing::Closed; FEW];
+        for (place, standing) in few.iter_mut().zip(all) {
+            *place = standing;
+        }
+        Self::Few(few, chain.links.len())
+    }
+
+    fn as_slice(&self) -> &[Standing] {
+        match self {
+            Self::Few(few, count) => &few[..*count],
+            Self::Many(many) => many,
+        }
     }
 }
 

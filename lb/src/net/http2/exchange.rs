@@ -16,8 +16,8 @@ use super::connection::Slot;
 use super::sending::Sending;
 use crate::net::body::{Http2, Incoming};
 use crate::net::client::STALE_WITHIN;
-use crate::net::{Error, Request, Streamed};
-use crate::wire::http1::{HopByHop, Malformed, strip_hop_by_hop};
+use crate::net::{Destination, Error, Request, Streamed};
+use crate::wire::http1::{Malformed, is_always_hop_by_hop, strip_hop_by_hop};
 
 /// How the connection was come by, for what a failure means.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +32,28 @@ pub(in crate::net) struct How {
     pub(in crate::net) secure: bool,
 }
 
-/// Sends `request` and waits for the response's head. Dropped before that, the stream is reset.
+impl How {
+    pub(in crate::net) fn new(destination: &Destination, reused: bool, fresh: bool) -> Self {
+        Self {
+            reused,
+            fresh,
+            begun: Instant::now(),
+            secure: destination.tls().is_some(),
+        }
+    }
+}
+
+/// Sends `request` and waits for the response's head. Dropped before that, the stream is reset. What was not sent of
+/// `body` at all is left there.
 pub(in crate::net) async fn send(
     mut slot: Slot,
     request: &Request<'_>,
-    body: Option<Streamed>,
+    body: &mut Option<Streamed>,
     how: How,
 ) -> Result<Response<Incoming>, Error> {
     let cut = Arc::new(AtomicBool::new(false));
-    let body = sending(request, body, &cut, &slot);
-    let request = head(request, body, how.secure)?;
+    let sending = sending(request, body.take(), &cut, &slot);
+    let request = head(request, sending, how.secure)?;
     let mut sender = slot.sender();
     let ended = {
         let mut answer = pin!(sender.try_send_request(request));
@@ -59,7 +71,9 @@ pub(in crate::net) async fn send(
         Some(Ok(response)) => Ok(respond(response, slot, how.reused)),
         Some(Err(_)) if slot.is_ended() => Err(Error::Signalled),
         Some(Err(mut failed)) => {
-            let unsent = failed.take_message().is_some();
+            let unsent = failed.take_message();
+            let (unsent, left) = (unsent.is_some(), unsent.map(http::Request::into_body));
+            *body = left.and_then(Sending::into_streamed);
             Err(classify(
                 failed.into_error(),
                 unsent,
@@ -98,10 +112,10 @@ fn head(request: &Request<'_>, body: Sending, secure: bool) -> Result<http::Requ
         .path_and_query(request.target.clone())
         .build()
         .map_err(unfit)?;
-    let mut headers = HeaderMap::with_capacity(request.headers.client.len() + request.headers.added.len());
-    let hop = HopByHop::of(request.headers.client);
+    let mut headers = HeaderMap::new();
     for (name, value) in request.headers.iter() {
-        if !hop.contains(name) && ![header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name) {
+        let ours = [header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name);
+        if !ours && !is_always_hop_by_hop(name.as_str()) {
             headers.append(name.clone(), value.clone());
         }
     }
@@ -128,21 +142,23 @@ fn classify(error: hyper::Error, unsent: bool, cut: bool, how: How) -> Error {
         .source()
         .and_then(|source| source.downcast_ref::<h2::Error>());
     let refused = cause.is_some_and(is_refusal);
-    let by_peer_or_us = cause.map(|cause| (cause.is_library(), cause.is_io()));
+    let library = cause.is_some_and(h2::Error::is_library);
+    // hyper unwraps what the socket said.
+    let socket = error.source().is_some_and(|source| source.is::<io::Error>());
     let text = match error.source() {
         Some(source) => io::Error::other(format!("{error}: {source}")),
         None => io::Error::other(error),
     };
-    match by_peer_or_us {
-        _ if cut => Error::Cut(text),
-        _ if unsent && !how.reused => Error::Connect(text),
-        _ if unsent || refused => Error::Refused {
+    match () {
+        () if cut => Error::Cut(text),
+        () if unsent && !how.reused => Error::Connect(text),
+        () if unsent || refused => Error::Refused {
             source: text,
             again: !how.fresh,
         },
-        Some((true, _)) => Error::BadResponse(Malformed::Http2),
-        Some((_, true)) if how.reused && how.begun.elapsed() < STALE_WITHIN => Error::Stale(text),
-        _ => Error::Unanswered(text),
+        () if library => Error::BadResponse(Malformed::Http2),
+        () if socket && how.reused && how.begun.elapsed() < STALE_WITHIN => Error::Stale(text),
+        () => Error::Unanswered(text),
     }
 }
 

@@ -30,6 +30,16 @@ pub(super) enum Sending {
     },
 }
 
+impl Sending {
+    /// The body that was to be sent as it comes.
+    pub(super) fn into_streamed(self) -> Option<Streamed> {
+        match self {
+            Self::Stream { body, .. } => Some(body),
+            Self::Nothing | Self::Whole { .. } => None,
+        }
+    }
+}
+
 impl Body for Sending {
     type Data = Bytes;
     type Error = SourceError;

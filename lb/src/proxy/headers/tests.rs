@@ -126,6 +126,7 @@ fn a_clients_credentials_stay_here_and_the_providers_fields_come_on_top() {
     let ours = [
         ("accept-encoding", "identity"),
         ("x-forwarded-for", "192.0.2.7"),
+        ("forwarded", "for=192.0.2.7;proto=http"),
         ("x-forwarded-proto", "http"),
         ("user-agent", "lb"),
         ("x-region", "eu"),
@@ -172,14 +173,13 @@ fn a_response_loses_its_hop_fields_and_its_length_but_a_head_response_keeps_the_
 #[test]
 fn a_client_is_told_who_answered_only_as_far_as_configured() {
     let by = By {
-        provider: "gpu".into(),
-        endpoint: "gpu-0".into(),
-        upstream_model: Some("llama".into()),
-        renames: None,
+        provider: "gpu",
+        endpoint: "gpu-0",
+        upstream_model: Some("llama"),
     };
     let told = |level| {
         let mut headers = HeaderMap::new();
-        reveal(&mut headers, &by, 2, level);
+        reveal(&mut headers, by, 2, level);
         headers
     };
     assert_eq!(told(Reveal::None), HeaderMap::new());

@@ -18,25 +18,29 @@ fn escapes_are_decoded_and_what_is_none_stays() {
 // [PROXY-11]
 #[test]
 fn the_model_may_stand_in_a_header_or_the_query_or_the_route() {
-    let named =
-        |uri: &str, headers: &HeaderMap, default| named_elsewhere(&uri.parse().unwrap(), headers, default);
-    let none = HeaderMap::new();
+    let named = |uri: &str, header: Option<&'static str>, default| {
+        let mut request = Request::new(());
+        *request.uri_mut() = uri.parse().unwrap();
+        if let Some(model) = header {
+            let value = http::HeaderValue::from_static(model);
+            request.headers_mut().insert("x-lb-model", value);
+        }
+        named_elsewhere(&request, default)
+    };
     let query = "/v1/realtime?x=1&model=a%2Fb&model=c";
     assert_eq!(
-        named(query, &none, Some("e")),
+        named(query, None, Some("e")),
         Some(("a/b".to_owned(), Place::Query))
     );
-    let mut headers = HeaderMap::new();
-    headers.insert("x-lb-model", http::HeaderValue::from_static("d"));
     assert_eq!(
-        named(query, &headers, Some("e")),
+        named(query, Some("d"), Some("e")),
         Some(("d".to_owned(), Place::Nowhere))
     );
     assert_eq!(
-        named("/v1/x", &none, Some("e")),
+        named("/v1/x", None, Some("e")),
         Some(("e".to_owned(), Place::Nowhere))
     );
-    assert_eq!(named("/v1/x", &none, None), None);
+    assert_eq!(named("/v1/x", None, None), None);
 }
 
 /// A body that comes in pieces, each so long after the one before.
@@ -90,7 +94,7 @@ async fn a_body_keeps_pace_or_is_given_up() {
             replay_bytes: 1 << 30,
             budget: &budget,
         };
-        let read = receive_any(&HeaderMap::new(), body, rules, room).await;
+        let read = receive_any(&mut Request::new(Some(body)), rules, room).await;
         let length = read.map(|payload| match payload {
             Payload::Whole { pieces, .. } => pieces.len(),
             _ => panic!("it is kept"),
@@ -150,20 +154,32 @@ impl http_body::Body for Chunks {
     }
 }
 
+// [BODY-5]
+#[tokio::test]
+async fn a_compressed_body_needs_another_place_for_its_model() {
+    let budget = Arc::new(Budget::new(100));
+    let room = Room {
+        replay_bytes: 100,
+        budget: &budget,
+    };
+    let gzip = http::HeaderValue::from_static("gzip");
+    let mut request = Request::new(Some(body(&["\u{1f}"])));
+    request.headers_mut().insert("content-encoding", gzip);
+    let refused = receive(&mut request, None, rules(), room).await.map(drop);
+    assert_eq!(refused, Err(Refusal::Encoding));
+    let (asked, _) = receive(&mut request, Some("m"), rules(), room)
+        .await
+        .expect("named");
+    assert_eq!(asked.model, "m");
+}
+
 async fn received(
     chunks: &[&'static str],
     replay_bytes: u64,
     budget: &Arc<Budget>,
 ) -> Result<(Asked, Payload), Refusal> {
     let room = Room { replay_bytes, budget };
-    receive(
-        (&"/v1/x".parse().unwrap(), &HeaderMap::new()),
-        None,
-        body(chunks),
-        rules(),
-        room,
-    )
-    .await
+    receive(&mut Request::new(Some(body(chunks))), None, rules(), room).await
 }
 
 // [BODY-3]

@@ -1,3 +1,4 @@
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -8,24 +9,21 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn what_is_ready_when_its_deadline_passes_still_counts() {
     let at = Instant::now() + Duration::from_secs(20);
-    let together = until(Some(at), async {
+    let there = pin!(async {
         sleep(Duration::from_secs(20)).await;
         "there"
     });
-    assert_eq!(together.await, Some("there"));
+    assert_eq!(until(Some(at), there).await, Some("there"));
 }
 
 // [PROXY-13]
 #[tokio::test(start_paused = true)]
 async fn what_comes_after_its_deadline_does_not_count() {
     let begun = Instant::now();
-    let late = until(
-        Some(begun + Duration::from_secs(20)),
-        sleep(Duration::from_millis(20_001)),
-    );
-    assert_eq!(late.await, None);
+    let late = pin!(sleep(Duration::from_millis(20_001)));
+    assert_eq!(until(Some(begun + Duration::from_secs(20)), late).await, None);
     assert_eq!(begun.elapsed(), Duration::from_secs(20));
-    assert_eq!(until(None, sleep(Duration::from_hours(1))).await, Some(()));
+    assert_eq!(until(None, pin!(sleep(Duration::from_hours(1)))).await, Some(()));
 }
 
 #[test]

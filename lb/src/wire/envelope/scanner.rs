@@ -167,10 +167,13 @@ impl Scanner {
                 let start = self.envelope.model_span.start;
                 let name = self
                     .text
-                    .bytes()
+                    .take()
                     .ok_or(EnvelopeError::ModelTooLong { at: start })?;
                 // Lossy in name only: `utf8` has passed every byte up to here.
-                self.envelope.model = Some(String::from_utf8_lossy(name).into_owned());
+                self.envelope.model = Some(
+                    String::from_utf8(name)
+                        .unwrap_or_else(|wrong| String::from_utf8_lossy(wrong.as_bytes()).into_owned()),
+                );
                 self.envelope.model_span = start..end;
             }
         }

@@ -81,7 +81,9 @@ where
             expect
         }
         RequestBody::Length { bytes, expect } => {
-            write!(out, "content-length: {bytes}\r\n").expect("writing to a Vec cannot fail");
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(bytes).as_bytes());
+            out.extend_from_slice(b"\r\n");
             expect
         }
         RequestBody::None => false,
