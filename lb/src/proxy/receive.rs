@@ -77,7 +77,7 @@ pub(super) async fn receive<B>(
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let Some(declared) = declared(request, rules)? else {
+    let Announced::Body(declared) = announced(request, rules)? else {
         let asked = named_elsewhere(request, default_model).map(opaque);
         return Ok((asked.ok_or_else(no_model)?, Payload::None));
     };
@@ -114,7 +114,7 @@ pub(super) async fn receive_any<B>(
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let Some(declared) = declared(request, rules)? else {
+    let Announced::Body(declared) = announced(request, rules)? else {
         return Ok(Payload::None);
     };
     let mut reception = Reception::new(rules, room);
@@ -129,13 +129,18 @@ where
     Ok(reception.whole())
 }
 
-/// The length that the client says, if it says one; `None` where there is no body.
-fn declared<B: http_body::Body>(
-    request: &Request<Option<B>>,
-    rules: Rules,
-) -> Result<Option<Option<u64>>, Refusal> {
+/// What a client says of its body before it comes.
+#[derive(Clone, Copy, Debug)]
+enum Announced {
+    /// There is none.
+    Nothing,
+    /// One of this length in bytes, where it is told.
+    Body(Option<u64>),
+}
+
+fn announced<B: http_body::Body>(request: &Request<Option<B>>, rules: Rules) -> Result<Announced, Refusal> {
     let Some(body) = request.body().as_ref().filter(|body| !body.is_end_stream()) else {
-        return Ok(None);
+        return Ok(Announced::Nothing);
     };
     // What `content-length` says; nobody knows the length of a chunked one.
     let hint = body.size_hint();
@@ -143,7 +148,7 @@ fn declared<B: http_body::Body>(
     if hint.lower() > limit {
         return Err(Refusal::TooLarge { limit });
     }
-    Ok(Some(hint.exact()))
+    Ok(Announced::Body(hint.exact()))
 }
 
 impl<'a> Reception<'a> {
@@ -219,7 +224,7 @@ impl<'a> Reception<'a> {
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         Payload::Streamed {
-            rest: Source::new(Rest::new(body, rules, reading, self.length, self.held)),
+            rest: Source::new(Rest::new(body, rules, reading, (self.length, length), self.held)),
             pieces: self.pieces.sealed(),
             length,
         }
@@ -269,10 +274,10 @@ impl Pace {
     }
 }
 
-fn poll_once<B: http_body::Body + Unpin>(
-    body: &mut B,
-    cx: &mut Context<'_>,
-) -> Option<Option<Result<Frame<B::Data>, B::Error>>> {
+/// What polling a body gives.
+type Polled<B> = Option<Result<Frame<<B as http_body::Body>::Data>, <B as http_body::Body>::Error>>;
+
+fn poll_once<B: http_body::Body + Unpin>(body: &mut B, cx: &mut Context<'_>) -> Option<Polled<B>> {
     match Pin::new(body).poll_frame(cx) {
         Poll::Pending => None,
         Poll::Ready(frame) => Some(frame),

@@ -22,6 +22,8 @@ pub(super) struct Rest {
     reading: Reading,
     /// Bytes so far.
     length: u64,
+    /// What the client says they will be.
+    declared: Option<u64>,
     /// Of what had come before; it is given back when that has been sent.
     held: Option<Held>,
     /// How long the client has been waited for in all, and since when it is.
@@ -50,8 +52,14 @@ pub(super) struct Passing {
 pub(super) struct CutOff;
 
 impl Rest {
-    /// What `body` still has, of which `length` bytes have come and are held as `held`.
-    pub(super) fn new<B>(body: B, rules: Rules, reading: Reading, length: u64, held: Held) -> Self
+    /// What `body` still has, of which `length` bytes out of those `declared` have come and are held as `held`.
+    pub(super) fn new<B>(
+        body: B,
+        rules: Rules,
+        reading: Reading,
+        (length, declared): (u64, Option<u64>),
+        held: Held,
+    ) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
     {
@@ -61,6 +69,7 @@ impl Rest {
             rules,
             reading,
             length,
+            declared,
             held: Some(held),
             waited: Duration::ZERO,
             waiting: None,
@@ -79,7 +88,12 @@ impl Rest {
                 self.waited += since.elapsed();
             }
             let chunk = match next.map(|frame| frame.map(Frame::into_data)) {
-                None => return self.end(),
+                None => {
+                    return match self.finish() {
+                        Ok(()) => Poll::Ready(None),
+                        Err(refusal) => self.cut(refusal),
+                    };
+                }
                 Some(Err(refusal)) => return self.cut(refusal),
                 Some(Ok(Err(_trailers))) => continue,
                 Some(Ok(Ok(chunk))) => chunk,
@@ -89,21 +103,28 @@ impl Rest {
             if self.length > limit {
                 return self.cut(Refusal::TooLarge { limit });
             }
-            return match self.reading.feed(&chunk) {
+            return match self.read(&chunk) {
                 Ok(()) => Poll::Ready(Some(Ok(chunk))),
-                Err(fault) => self.cut(fault.into()),
+                Err(refusal) => self.cut(refusal),
             };
         }
     }
 
+    /// Looks at the next bytes before they are passed on. With the last of a body whose length the provider knows it
+    /// would have all of it, so that is looked at first as well.
+    fn read(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+        self.reading.feed(chunk)?;
+        if self.declared == Some(self.length) {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
     /// A body that turns out to be no form or no JSON after all must not look complete to the provider.
-    fn end(&mut self) -> Poll<Option<Result<Bytes, CutOff>>> {
+    fn finish(&mut self) -> Result<(), Refusal> {
         match std::mem::replace(&mut self.reading, Reading::Opaque) {
-            Reading::Opaque => Poll::Ready(None),
-            reading => match reading.finish(|| None) {
-                Ok(_) => Poll::Ready(None),
-                Err(refusal) => self.cut(refusal),
-            },
+            Reading::Opaque => Ok(()),
+            reading => reading.finish(|| None).map(drop),
         }
     }
 

@@ -145,7 +145,7 @@ where
     let end = tokio::select! {
         biased;
         carried = copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER) => {
-            carried.err().map(|_| End::ClientGone).unwrap_or(End::Closed)
+            carried.map_or(End::ClientGone, |_| End::Closed)
         }
         () = moved.rested(idle) => End::Idle,
         () = drained => End::Drained,

@@ -13,8 +13,7 @@ pub(super) fn for_buffers(server: &Server) -> u64 {
 /// The smaller of the machine's memory and the limits of this process's control groups. Bytes.
 fn available() -> u64 {
     let info = rustix::system::sysinfo();
-    let total = u64::try_from(info.totalram).unwrap_or(u64::MAX);
-    let total = total.saturating_mul(u64::from(info.mem_unit));
+    let total = info.totalram.saturating_mul(u64::from(info.mem_unit));
     limit(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup")).map_or(total, |limit| limit.min(total))
 }
 

@@ -246,23 +246,21 @@ impl Form {
         if let Some(name) = seen {
             return Err(FormError::Duplicate(name));
         }
-        match wanted {
-            Some(wanted) => {
-                self.take(end + 4);
-                self.state = State::Value(wanted);
-            }
-            None => {
-                // An empty part's delimiter begins with the line end that ends its head.
-                self.take(end + 2);
-                self.state = State::Skip;
-            }
+        if let Some(wanted) = wanted {
+            self.take(end + 4);
+            self.state = State::Value(wanted);
+        } else {
+            // An empty part's delimiter begins with the line end that ends its head.
+            self.take(end + 2);
+            self.state = State::Skip;
         }
         Ok(true)
     }
 
     fn value(&mut self, wanted: Wanted) -> Result<bool, FormError> {
         let found = self.delimiter.find(&self.held);
-        let length = found.unwrap_or(self.held.len().saturating_sub(self.delimiter.needle().len()));
+        let unfinished = self.held.len().saturating_sub(self.delimiter.needle().len());
+        let length = found.unwrap_or(unfinished);
         if length > MODEL_BYTES {
             return Err(FormError::NotModel);
         }
@@ -314,15 +312,12 @@ fn name(disposition: &[u8]) -> Option<&[u8]> {
             continue;
         }
         let (key, value) = (rest[..end].trim_ascii(), rest[end + 1..].trim_ascii_start());
-        let (value, behind) = match value.strip_prefix(b"\"") {
-            Some(quoted) => {
-                let close = memchr::memchr(b'"', quoted)?;
-                (&quoted[..close], &quoted[close + 1..])
-            }
-            None => {
-                let end = memchr::memchr(b';', value).unwrap_or(value.len());
-                (value[..end].trim_ascii(), &value[end..])
-            }
+        let (value, behind) = if let Some(quoted) = value.strip_prefix(b"\"") {
+            let close = memchr::memchr(b'"', quoted)?;
+            (&quoted[..close], &quoted[close + 1..])
+        } else {
+            let end = memchr::memchr(b';', value).unwrap_or(value.len());
+            (value[..end].trim_ascii(), &value[end..])
         };
         if key.eq_ignore_ascii_case(b"name") {
             return Some(value);

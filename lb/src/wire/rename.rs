@@ -171,7 +171,7 @@ impl Events {
     fn event_end(&mut self) -> Option<usize> {
         for (at, &byte) in self.held.iter().enumerate().skip(self.looked) {
             match byte {
-                b'\n' if std::mem::take(&mut self.after_cr) => continue,
+                b'\n' if std::mem::take(&mut self.after_cr) => {}
                 b'\n' | b'\r' => {
                     self.after_cr = byte == b'\r';
                     if std::mem::replace(&mut self.empty_line, true) {

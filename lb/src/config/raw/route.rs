@@ -17,7 +17,7 @@ pub(in crate::config) struct Route {
     pub(in crate::config) to: Spanned<To>,
     /// The model of a request that names none.
     pub(in crate::config) default_model: Maybe<String>,
-    /// What takes the place of the path_prefix that matched.
+    /// What takes the place of the path prefix that matched.
     pub(in crate::config) rewrite_prefix: Maybe<String>,
     /// Changes to the headers of requests.
     pub(in crate::config) request_headers: Option<HeaderChanges>,

@@ -24,8 +24,8 @@ pub(super) fn routes(
     models: &[Model],
     presets: &[Preset],
 ) -> Vec<Route> {
-    cx.setting(&Path::default(), "routes", &file.routes, Some(DEFAULT.to_owned()));
     let Some(written) = &file.routes else {
+        cx.setting::<()>(&Path::default(), "routes", &None, Some(DEFAULT.to_owned()));
         return vec![by_model("/v1")];
     };
     if written.value.is_empty() {
@@ -65,7 +65,7 @@ fn route(cx: &mut Context<'_>, at: &Path, raw: &raw::Route, providers: &[Provide
     cx.written(at, "to", raw.to.span, None);
     Route {
         matches: matches(cx, &at.key("match"), &raw.r#match),
-        to: to(cx, &raw.to, providers),
+        to: to(cx, at, &raw.to, providers),
         default_model: cx.text(at, "default_model", &raw.default_model),
         rewrite_prefix: {
             cx.setting(at, "rewrite_prefix", &raw.rewrite_prefix, Some(NULL.to_owned()));
@@ -130,7 +130,7 @@ fn host(cx: &mut Context<'_>, written: &Spanned<String>) -> Option<HostPattern> 
     })
 }
 
-fn to(cx: &mut Context<'_>, written: &Spanned<raw::To>, providers: &[Provider]) -> To {
+fn to(cx: &mut Context<'_>, at: &Path, written: &Spanned<raw::To>, providers: &[Provider]) -> To {
     let raw::To::Provider(to) = &written.value else {
         return To::Models;
     };
@@ -140,8 +140,10 @@ fn to(cx: &mut Context<'_>, written: &Spanned<raw::To>, providers: &[Provider]) 
     }
     let help = did_you_mean(&to.provider, names())
         .unwrap_or_else(|| "name a provider that stands under `providers`".to_owned());
-    let message = format!("there is no provider `{}`", to.provider);
-    cx.report(Diagnostic::error("E101", written.span, message).help(help));
+    let name = cx.document.root.find(&at.key("to").key("provider").to_string());
+    let span = name.map_or(written.span, |name| name.span);
+    let message = format!("there is no provider `{}`", cx.shown(span));
+    cx.report(Diagnostic::error("E101", span, message).help(help));
     To::Models
 }
 

@@ -162,7 +162,9 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         let first = self.first.len() as u64;
         let mut hint = SizeHint::default();
-        match self.decoder.remaining().and_then(|left| left.checked_add(first)) {
+        // With a length of its own a message has no room for trailers.
+        let left = self.decoder.remaining().filter(|_| !self.decoder.has_trailers());
+        match left.and_then(|left| left.checked_add(first)) {
             Some(all) => hint.set_exact(all),
             None => hint.set_lower(first),
         }

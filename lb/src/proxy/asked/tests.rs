@@ -14,8 +14,8 @@ fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         .collect()
 }
 
-fn elsewhere(model: &str) -> Elsewhere {
-    Some((model.to_owned(), Place::Nowhere))
+fn named(model: &str) -> (String, Place) {
+    (model.to_owned(), Place::Nowhere)
 }
 
 /// What a body of these bytes asks for, byte by byte.
@@ -41,13 +41,16 @@ fn model(read: Result<(String, Place), Refusal>) -> Result<String, &'static str>
 fn the_bodys_model_wins_and_a_foreign_body_needs_another_place() {
     let json = HeaderMap::new();
     assert_eq!(
-        model(read(&json, r#"{"model":"a"}"#, &elsewhere("b"))),
+        model(read(&json, r#"{"model":"a"}"#, &Some(named("b")))),
         Ok("a".into())
     );
-    assert_eq!(model(read(&json, r#"{"x":1}"#, &elsewhere("b"))), Ok("b".into()));
+    assert_eq!(
+        model(read(&json, r#"{"x":1}"#, &Some(named("b")))),
+        Ok("b".into())
+    );
     for foreign in ["no JSON", "[1]", r#"{"x":1"#] {
         assert_eq!(
-            model(read(&json, foreign, &elsewhere("b"))),
+            model(read(&json, foreign, &Some(named("b")))),
             Ok("b".into()),
             "{foreign}"
         );
@@ -69,7 +72,7 @@ fn what_two_readers_could_read_in_two_ways_is_refused_wherever_the_model_is_name
         r#"{"model":7}"#,
     ] {
         assert_eq!(
-            model(read(&HeaderMap::new(), body, &elsewhere("b"))),
+            model(read(&HeaderMap::new(), body, &Some(named("b")))),
             Err("invalid_json"),
             "{body}"
         );
@@ -83,18 +86,18 @@ fn a_form_names_its_model_in_a_part() {
     let body = "--b0\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--b0--";
     let at = body.find("whisper").expect("it is there");
     assert_eq!(
-        read(&form, body, &elsewhere("b")),
+        read(&form, body, &Some(named("b"))),
         Ok(("whisper".to_owned(), Place::Form(at..at + 7)))
     );
-    assert_eq!(model(read(&form, "--b0--", &elsewhere("b"))), Ok("b".into()));
+    assert_eq!(model(read(&form, "--b0--", &Some(named("b")))), Ok("b".into()));
     assert_eq!(model(read(&form, "--b0--", &None)), Err("invalid_json"));
     assert_eq!(
-        model(read(&form, &body[..body.len() - 2], &elsewhere("b"))),
+        model(read(&form, &body[..body.len() - 2], &Some(named("b")))),
         Err("invalid_json")
     );
     let unbounded = fields(&[("content-type", "multipart/form-data")]);
     assert_eq!(
-        model(read(&unbounded, body, &elsewhere("b"))),
+        model(read(&unbounded, body, &Some(named("b")))),
         Err("invalid_json")
     );
 }
@@ -103,7 +106,7 @@ fn a_form_names_its_model_in_a_part() {
 #[test]
 fn a_compressed_body_is_not_looked_into() {
     let gzip = fields(&[("content-encoding", "gzip")]);
-    assert_eq!(model(read(&gzip, "\u{1f}", &elsewhere("b"))), Ok("b".into()));
+    assert_eq!(model(read(&gzip, "\u{1f}", &Some(named("b")))), Ok("b".into()));
     let plain = fields(&[("content-encoding", "Identity")]);
     assert_eq!(model(read(&plain, r#"{"model":"a"}"#, &None)), Ok("a".into()));
 }
@@ -113,7 +116,7 @@ fn a_compressed_body_is_not_looked_into() {
 fn a_model_is_known_as_soon_as_its_value_is_complete() {
     let mut reading = Reading::new(&HeaderMap::new()).expect("readable");
     reading.feed(br#"{"x":[1,2],"model":"a"#).expect("JSON");
-    assert_eq!(reading.so_far(|| elsewhere("b")), None);
+    assert_eq!(reading.so_far(|| Some(named("b"))), None);
     reading.feed(br#"b","stream":tr"#).expect("JSON");
     let known = reading.so_far(|| None).expect("named");
     assert_eq!((known.model.as_str(), known.place), ("ab", Place::Json(19..23)));

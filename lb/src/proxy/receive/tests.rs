@@ -125,17 +125,17 @@ async fn a_body_keeps_pace_or_is_given_up() {
 fn rules() -> Rules {
     Rules {
         max_body_bytes: 1 << 20,
-        body_timeout: Duration::from_secs(60),
+        body_timeout: Duration::from_mins(1),
         body_grace: Duration::from_secs(10),
     }
 }
 
 /// A body of these chunks, all there.
 #[derive(Clone)]
-struct Chunks(std::vec::IntoIter<&'static str>);
+struct Chunks(std::collections::VecDeque<&'static str>);
 
 fn body(chunks: &[&'static str]) -> Chunks {
-    Chunks(chunks.to_vec().into_iter())
+    Chunks(chunks.iter().copied().collect())
 }
 
 impl http_body::Body for Chunks {
@@ -148,7 +148,7 @@ impl http_body::Body for Chunks {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         Poll::Ready(
             self.0
-                .next()
+                .pop_front()
                 .map(|chunk| Ok(Frame::data(Bytes::from_static(chunk.as_bytes())))),
         )
     }

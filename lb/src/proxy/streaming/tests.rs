@@ -33,7 +33,13 @@ fn slow(every: Duration, chunks: usize, max_body_bytes: u64) -> Source {
     };
     let body = Slow(Box::pin(tokio::time::sleep(every)), every, chunks);
     let budget = Arc::new(Budget::new(100));
-    Source::new(Rest::new(body, rules, Reading::Opaque, 0, Held::new(&budget)))
+    Source::new(Rest::new(
+        body,
+        rules,
+        Reading::Opaque,
+        (0, None),
+        Held::new(&budget),
+    ))
 }
 
 async fn passed(source: &Source, pause: Duration) -> (Result<usize, CutOff>, Duration) {
