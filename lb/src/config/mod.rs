@@ -57,7 +57,7 @@ pub use self::{
     explain::{Origin, Setting},
     failure::{Checked, Failure},
     kernel::{Attach, Kernel, KernelMode, Signals, Steps},
-    listener::{Certificate, Listener, ListenerTls, ProxyProtocol},
+    listener::{Certificate, Listener, ListenerTls, Place, ProxyProtocol},
     model::{
         Fallback, FirstToken, Kind, Model, NamedPool, Pattern, Peek, Read, Strategy, StreamMode, Target,
     },

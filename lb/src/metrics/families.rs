@@ -19,6 +19,10 @@ pub struct Metrics {
     pub(super) aimd: Aimd,
     pub(super) endpoints: Endpoints,
     pub(super) kernel: Kernel,
+    /// 1 while the configuration that was read last is in force.
+    reload_successful: IntGauge,
+    /// Unix seconds of the last that came into force.
+    reload_success_timestamp: IntGauge,
     /// Client connections that are open.
     pub connections: IntGauge,
     /// Connections that waited because `max_connections` was reached.
@@ -87,6 +91,14 @@ impl Metrics {
             aimd: Aimd::new(&make),
             endpoints: Endpoints::new(&make),
             kernel: Kernel::new(&make),
+            reload_successful: make.gauge(
+                "lb_config_last_reload_successful",
+                "1 while the configuration that was read last is in force, 0 after one that was refused.",
+            ),
+            reload_success_timestamp: make.gauge(
+                "lb_config_last_reload_success_timestamp_seconds",
+                "When a configuration last came into force.",
+            ),
             connections: make.gauge("lb_downstream_connections", "Client connections that are open."),
             accept_waits: make.counter(
                 "lb_accept_waits_total",
@@ -97,6 +109,17 @@ impl Metrics {
                 "Connections closed at once for where they came from.",
             ),
             registry: make.0,
+        }
+    }
+
+    /// A configuration has been read, and come into force or not.
+    pub fn reloaded(&self, successful: bool) {
+        self.reload_successful.set(i64::from(successful));
+        if successful {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let seconds = now.map_or(0, |now| now.as_secs());
+            self.reload_success_timestamp
+                .set(i64::try_from(seconds).unwrap_or(i64::MAX));
         }
     }
 

@@ -204,6 +204,13 @@ pub struct EndpointMetrics {
 }
 
 impl EndpointMetrics {
+    /// The endpoint is no more: it is in no state.
+    pub fn clear_state(&self) {
+        for state in [&self.healthy, &self.ejected, &self.half_open] {
+            state.set(0);
+        }
+    }
+
     /// Counts an ejection.
     pub fn ejected_for(&self, cause: &str) {
         if let Some((_, counter)) = self.ejections.iter().find(|(name, _)| *name == cause) {

@@ -147,6 +147,14 @@ impl Destination {
         }
     }
 
+    /// Its addresses, in the order in which they are tried; none behind a socket file.
+    pub fn addresses(&self) -> Arc<[SocketAddr]> {
+        match &*self.lock() {
+            Place::Tcp(addresses) => Arc::clone(addresses),
+            Place::Unix(_) => Arc::new([]),
+        }
+    }
+
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.tls.as_deref()
     }

@@ -8,14 +8,14 @@ use subtle::ConstantTimeEq as _;
 use crate::config::Pattern;
 
 /// The client keys that are known, as digests: the keys themselves are nowhere in this process.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientKeys {
     required: bool,
     keys: Vec<ClientKey>,
 }
 
 /// One of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ClientKey {
     /// As the configuration calls it.
     pub name: Box<str>,

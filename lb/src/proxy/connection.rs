@@ -64,10 +64,15 @@ pub(super) struct Served<'a> {
     pub(super) watched: Watched,
 }
 
-/// Serves `stream` until it ends.
-pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Arc<Peer>, stream: TcpStream) {
+/// Serves `stream` until it ends; `drain` is its listener's, which the caller holds.
+pub(super) async fn run(
+    worker: Arc<Worker>,
+    terms: &Terms,
+    peer: Arc<Peer>,
+    stream: TcpStream,
+    mut drain: watch::Receiver<Drain>,
+) {
     let activity = Arc::new(Activity::new(Instant::now()));
-    let mut drain = worker.shared.drain.subscribe();
     // Boxed, so that a handshake's state goes when it is over.
     let opening = Box::pin(open(terms, stream, &activity));
     let opened = tokio::select! {
@@ -121,7 +126,7 @@ async fn open(
 
 /// Resolves [`GRACE`] after the end of accepting, or when all is being cut.
 pub(super) async fn closing(drain: &mut watch::Receiver<Drain>) {
-    // The sender is in `Shared`, which the caller holds.
+    // The sender is in the listener, which the caller holds.
     drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
     let now = drain.wait_for(|drain| *drain == Drain::Now);
     drop(tokio::time::timeout(GRACE, now).await);
@@ -138,6 +143,7 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(io), service);
+    let over_all = drain.clone();
     let over = served
         .drive(&mut connection, http1::Connection::graceful_shutdown, drain)
         .await;
@@ -145,7 +151,7 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
         && let Some(tunnel) = served.activity.take_tunnel()
     {
         let parts = connection.into_parts();
-        return Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf)).await;
+        return Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf, over_all)).await;
     }
     let last = async {
         match over {

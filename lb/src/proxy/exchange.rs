@@ -149,7 +149,7 @@ async fn send(
     let route = &live.routes[claim.endpoint.id];
     let mut outgoing = prepared.outgoing(attempt);
     let mut streamed = outgoing.streamed.take();
-    let exempt = &worker.shared.server.exempt_header;
+    let exempt = &live.server.exempt_header;
     let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
     let request = net::Request {
         method: &prepared.method,
@@ -279,7 +279,8 @@ fn answer(
             endpoint: &tail.claim().endpoint.name,
             upstream_model: tail.link().upstream_model.as_deref(),
         };
-        headers::reveal(response.headers_mut(), by, attempts, worker.shared.server.reveal);
+        let reveal = worker.shared.live.load().server.reveal;
+        headers::reveal(response.headers_mut(), by, attempts, reveal);
     }
     if lead.is_none() || response.status().as_u16() >= 400 {
         account.will_fail();

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -262,7 +262,13 @@ impl Pace {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        if let Some(frame) = poll_fn(|cx| Poll::Ready(poll_once(body, cx))).await {
+        let there = poll_fn(|cx| {
+            Poll::Ready(match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Pending => None,
+                Poll::Ready(frame) => Some(frame),
+            })
+        });
+        if let Some(frame) = there.await {
             return Ok(frame);
         }
         let now = Instant::now();
@@ -271,16 +277,6 @@ impl Pace {
         let due = (begun + grace + self.excused).min(now + self.rules.body_timeout);
         let next = tokio::time::timeout_at(due, body.frame()).await;
         next.map_err(|_elapsed| Refusal::SlowBody)
-    }
-}
-
-/// What polling a body gives.
-type Polled<B> = Option<Result<Frame<<B as http_body::Body>::Data>, <B as http_body::Body>::Error>>;
-
-fn poll_once<B: http_body::Body + Unpin>(body: &mut B, cx: &mut Context<'_>) -> Option<Polled<B>> {
-    match Pin::new(body).poll_frame(cx) {
-        Poll::Pending => None,
-        Poll::Ready(frame) => Some(frame),
     }
 }
 

@@ -90,11 +90,11 @@ struct Scene<'a> {
 }
 
 /// Where a request goes by its head.
-enum Routed<'a> {
+enum Routed<'l> {
     /// Nowhere.
     Answered(Response<Body>),
     /// By its model, which its client may have to be allowed.
-    Models(Client<'a>),
+    Models(Client<'l>),
     /// To a provider.
     Provider(Arc<Chain>),
 }
@@ -116,17 +116,14 @@ impl<'a> Scene<'a> {
         self,
         live: &'l Live,
         request: &mut Asking,
-    ) -> Result<(&'l Arc<Route>, Routed<'a>), Refusal> {
+    ) -> Result<(&'l Arc<Route>, Routed<'l>), Refusal> {
         let shared = &self.worker.shared;
         validate::check(request)?;
-        if shared.server.via && shared.via.knows(request.headers()) {
+        if live.server.via && shared.via.knows(request.headers()) {
             return Err(Refusal::Loop);
         }
         let route = route::find(live.table.routes(), request)?;
-        let client = shared
-            .keys
-            .identify(request.headers())
-            .ok_or(Refusal::InvalidKey)?;
+        let client = live.keys.identify(request.headers()).ok_or(Refusal::InvalidKey)?;
         if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
             return Ok((route, Routed::Answered(no_content())));
         }
@@ -172,7 +169,7 @@ impl<'a> Scene<'a> {
         request: &mut Asking,
     ) -> Result<Response<Body>, Refusal> {
         let default = route.config.default_model.as_deref();
-        let (asked, payload) = receive(request, default, self.rules, self.room()).await?;
+        let (asked, payload) = receive(request, default, self.rules, self.room(live)).await?;
         let found = live
             .table
             .find(&asked.model)
@@ -183,13 +180,11 @@ impl<'a> Scene<'a> {
         check_kind(&chain, path)?;
         let sent = Sent {
             streaming: asked.stream,
-            exempt: request
-                .headers()
-                .contains_key(&self.worker.shared.server.exempt_header),
+            exempt: request.headers().contains_key(&live.server.exempt_header),
             replayable: payload.is_replayable(),
             repeatable: is_repeatable(request.method(), path, asked.stored),
         };
-        let prepared = self.prepare(route, &chain, request, payload, Some(asked));
+        let prepared = self.prepare(live, route, &chain, request, (payload, Some(asked)));
         self.exchange(live, &chain, sent, &prepared).await
     }
 
@@ -201,22 +196,21 @@ impl<'a> Scene<'a> {
         chain: &Arc<Chain>,
         request: &mut Asking,
     ) -> Result<Response<Body>, Refusal> {
-        let payload = receive_any(request, self.rules, self.room()).await?;
+        let payload = receive_any(request, self.rules, self.room(live)).await?;
         let sent = Sent {
             streaming: false,
             exempt: true,
             replayable: payload.is_replayable(),
             repeatable: request.method().is_idempotent(),
         };
-        let prepared = self.prepare(route, chain, request, payload, None);
+        let prepared = self.prepare(live, route, chain, request, (payload, None));
         self.exchange(live, chain, sent, &prepared).await
     }
 
-    fn room(&self) -> Room<'a> {
-        let shared = &self.worker.shared;
+    fn room(&self, live: &Live) -> Room<'a> {
         Room {
-            replay_bytes: shared.server.replay_bytes,
-            budget: &shared.buffers,
+            replay_bytes: live.server.replay_bytes,
+            budget: &self.worker.shared.buffers,
         }
     }
 
@@ -224,21 +218,18 @@ impl<'a> Scene<'a> {
     /// and nothing may hold that while a response streams.
     fn prepare(
         self,
+        live: &Live,
         route: &Arc<Route>,
         chain: &Chain,
         request: &mut Asking,
-        payload: Payload,
-        asked: Option<Asked>,
+        (payload, asked): (Payload, Option<Asked>),
     ) -> Prepared {
-        let shared = &self.worker.shared;
+        let via = &self.worker.shared.via;
         let version = request.version();
         let upgrade = (version == Version::HTTP_11)
             .then(|| tunnel::asked(request.headers()))
             .flatten();
-        let via = shared
-            .server
-            .via
-            .then(|| shared.via.field(version, request.headers()));
+        let via = live.server.via.then(|| via.field(version, request.headers()));
         // A response that is to be read, or changed, has to come as it is.
         let identity = chain
             .links

@@ -15,6 +15,7 @@ use bytes::{Buf as _, Bytes};
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::account::Account;
@@ -100,7 +101,12 @@ impl Tunnel {
 
     /// Carries bytes between the client and the provider until one of them, silence or lb ends it. `ahead` is what the
     /// client had sent already.
-    pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(self, client: S, ahead: Bytes) {
+    pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+        self,
+        client: S,
+        ahead: Bytes,
+        mut drain: watch::Receiver<Drain>,
+    ) {
         let Self {
             upstream,
             tail,
@@ -108,7 +114,6 @@ impl Tunnel {
             worker,
         } = self;
         let idle = tail.as_ref().and_then(|tail| tail.link().timers.idle);
-        let mut drain = worker.shared.drain.subscribe();
         let drained = async {
             drop(drain.wait_for(|drain| *drain == Drain::Now).await);
         };

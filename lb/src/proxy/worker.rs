@@ -27,10 +27,6 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// The shell's clock.
     pub clock: Clock,
-    /// What holds for every request.
-    pub server: config::Server,
-    /// Who may send.
-    pub keys: ClientKeys,
     /// What request bodies may hold.
     pub buffers: Arc<Budget>,
     /// What this process is called on requests that pass.
@@ -41,9 +37,13 @@ pub struct Shared {
     pub started: u64,
 }
 
-/// The table, and how to reach each of its endpoints.
+/// All of a configuration that requests meet.
 #[derive(Debug)]
 pub struct Live {
+    /// What holds for every request.
+    pub server: config::Server,
+    /// Who may send.
+    pub keys: ClientKeys,
     /// What each model leads to.
     pub table: Table,
     /// By endpoint id.
@@ -51,12 +51,14 @@ pub struct Live {
 }
 
 /// How to reach an endpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Route {
     /// Its addresses and connections.
     pub destination: Arc<Destination>,
     /// What `host` says to it.
     pub host: HeaderValue,
+    /// Tells whether the files that its TLS is made of have changed.
+    pub files: [u8; 32],
 }
 
 /// How far the process is in ending. It only moves forward.

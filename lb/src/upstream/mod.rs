@@ -13,6 +13,7 @@
     reason = "the shell reads clocks and draws, not this layer"
 )]
 
+mod adopt;
 mod attempt;
 mod build;
 mod chain;

@@ -16,7 +16,6 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 
 pub(super) const LATER: &[Later] = &[
     later("admin.dashboard", "true", "the dashboard"),
-    later("server.watch", "true", "reloading when the file changes"),
     later("providers.*.propagate_trace", "false", "passing trace headers on"),
     later("providers.*.tls.client_cert_file", "null", "a client certificate"),
     later("providers.*.tls.client_key_file", "null", "a client certificate"),

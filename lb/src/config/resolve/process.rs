@@ -29,6 +29,7 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
             &raw.drain_timeout_ms,
             Whole::new(300_000, 0..=DAY_MS),
         ),
+        watch: cx.flag(&at, "watch", &raw.watch, true),
         replay_bytes: cx.whole(
             &at,
             "replay_bytes",
