@@ -58,6 +58,12 @@ pub enum Ended {
     NotSent,
     /// No response head in time.
     ReadTimeout,
+    /// The upstream said that it has not looked at the request (GOAWAY, `REFUSED_STREAM`), or the connection that it was
+    /// to share was over before it could be sent.
+    Refused {
+        /// Whether a fresh connection may do, because this was not one.
+        again: bool,
+    },
     /// The kernel saw the connection die, before any byte of a response; the socket itself would have known it later.
     Signalled,
     /// A reused connection broke as soon as it was written to, with no response byte: it had been closed meanwhile.
@@ -129,7 +135,7 @@ pub enum Next {
     /// Ends with this response as it was sent.
     PassOn,
     /// Tries the same endpoint again at once on a new connection, free of charge. It can come only once in a row, since
-    /// a new connection is never stale.
+    /// a new connection is never stale, and none that is refused on one asks for another.
     RetryFresh,
 }
 
@@ -193,6 +199,7 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         | Ended::Dns
         | Ended::Drained
         | Ended::NotSent
+        | Ended::Refused { .. }
         | Ended::StaleConnection
         | Ended::TotalDeadline => Verdict::Neutral,
         Ended::LateError { code } => failure_if(code >= 500),
@@ -233,6 +240,9 @@ fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
             failover_if(rules.replayable && rules.repeatable)
         }
         Ended::BadResponse | Ended::Empty => failover_if(rules.replayable),
+        // Nothing was done with it, so it may be repeated whatever it is.
+        Ended::Refused { again: true } if rules.replayable => Next::RetryFresh,
+        Ended::Refused { .. } => failover_if(rules.replayable),
         Ended::StaleConnection if rules.replayable && rules.repeatable => Next::RetryFresh,
         Ended::Embedded { code } | Ended::Status { code } => {
             let listed = rules.on_status.contains(code)

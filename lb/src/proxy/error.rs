@@ -28,10 +28,14 @@ pub(super) enum Refusal {
     InvalidKey,
     /// This key may not use the model, or nobody configured it.
     ModelNotFound { model: String, nearest: Option<String> },
-    /// No route for the path.
+    /// The request has been here before.
+    Loop,
+    /// No route takes the request.
     NotFound,
     /// Every endpoint is out and fail-open is off.
     NoProvider,
+    /// There is no memory left for another request body.
+    NoRoom,
     /// The body is longer than `max_body_bytes`.
     TooLarge { limit: u64 },
     /// The client sent its body too slowly.
@@ -66,6 +70,9 @@ const fn row(status: StatusCode, kind: &'static str, code: &'static str) -> Row 
 }
 
 impl Refusal {
+    /// The body did not come as it was announced.
+    pub(super) const BROKEN_BODY: Self = Self::BadRequest("the request body broke off or was badly framed");
+
     fn row(&self) -> Row {
         const INVALID: &str = "invalid_request_error";
         const LIMIT: &str = "rate_limit_error";
@@ -101,6 +108,11 @@ impl Refusal {
                 param: Some("model"),
                 ..row(StatusCode::NOT_FOUND, INVALID, "model_not_found")
             },
+            Self::Loop => row(StatusCode::LOOP_DETECTED, INVALID, "loop_detected"),
+            Self::NoRoom => Row {
+                retry_after: true,
+                ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "request_buffer_full")
+            },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
             Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
@@ -131,6 +143,7 @@ impl Refusal {
             Self::BadRequest(_)
                 | Self::Encoding
                 | Self::Expectation
+                | Self::NoRoom
                 | Self::SlowBody
                 | Self::TooLarge { .. }
                 | Self::UnknownCoding
@@ -158,6 +171,8 @@ impl Refusal {
                 format!("model `{model}` does not exist; did you mean `{nearest}`?")
             }
             Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
+            Self::Loop => "the request has passed through this instance before".to_owned(),
+            Self::NoRoom => "too many request bodies are being held; try again soon".to_owned(),
             Self::NoProvider => "every provider of this model is out of service".to_owned(),
             Self::NotFound => "nothing is served under this path".to_owned(),
             Self::SlowBody => "the request body took too long to arrive".to_owned(),

@@ -242,6 +242,7 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
         Ended::ReadTimeout | Ended::TotalDeadline => AttemptOutcome::Timeout,
+        Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,
         Ended::StaleConnection => AttemptOutcome::Stale,
         Ended::Status { .. } => AttemptOutcome::Status,

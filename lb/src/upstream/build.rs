@@ -11,6 +11,7 @@ use super::chain::Chain;
 use super::chains::{Built, preset_chain};
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::provider::Provider;
+use super::route::routes;
 use super::table::{Exact, Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern};
 use crate::metrics::Metrics;
@@ -63,7 +64,9 @@ impl Table {
             pools: models.iter().flat_map(Built::pools).collect(),
             chains: Vec::new(),
             listed: Vec::new(),
+            routes: Vec::new(),
         };
+        table.routes = routes(config, &table.providers, context);
         for (model, built) in config.models.iter().zip(&models) {
             let chain = Arc::new(built.chain(model, config, &table.providers, context));
             table.insert(model.pattern(), chain);

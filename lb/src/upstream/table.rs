@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::chain::Chain;
 use super::pool::Pool;
 use super::provider::Provider;
+use super::route::Route;
 use crate::policy::time::Instant;
 
 /// The routing table: what each name in `model` leads to.
@@ -18,6 +19,7 @@ pub struct Table {
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
+    pub(super) routes: Vec<Arc<Route>>,
 }
 
 /// Chains by exact name.
@@ -50,6 +52,11 @@ impl Table {
     /// The names that clients can be told, in definition order. Patterns are no names.
     pub fn listed(&self) -> &[Listed] {
         &self.listed
+    }
+
+    /// The routes, in the order in which they are tried.
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
     }
 
     /// All providers, in definition order.

@@ -46,6 +46,8 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         Ended::StaleConnection if rules.replayable && rules.repeatable => {
             (Neutral, Over::Never, Next::RetryFresh)
         }
+        Ended::Refused { again: true } if rules.replayable => (Neutral, Over::Never, Next::RetryFresh),
+        Ended::Refused { .. } => (Neutral, Over::Kept, Next::Fail),
         Ended::Unanswered | Ended::Signalled | Ended::ReadTimeout | Ended::FirstTokenTimeout { .. } => {
             (Failure, Over::Twice, Next::Fail)
         }
@@ -132,6 +134,8 @@ fn endings() -> Vec<Ended> {
         Ended::Empty,
         Ended::NotSent,
         Ended::ReadTimeout,
+        Ended::Refused { again: false },
+        Ended::Refused { again: true },
         Ended::StaleConnection,
         Ended::Tls,
         Ended::TotalDeadline,
