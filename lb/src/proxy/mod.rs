@@ -47,6 +47,9 @@ mod via;
 mod watch;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use auth::{ClientKey, ClientKeys};
 pub use bound::{Bound, Sharing, bind, is_listening};
 pub use budget::Budget;

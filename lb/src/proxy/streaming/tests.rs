@@ -28,7 +28,7 @@ impl http_body::Body for Slow {
 fn slow(every: Duration, chunks: usize, max_body_bytes: u64) -> Source {
     let rules = Rules {
         max_body_bytes,
-        body_timeout: Duration::from_secs(60),
+        body_timeout: Duration::from_mins(1),
         body_grace: Duration::from_secs(10),
     };
     let body = Slow(Box::pin(tokio::time::sleep(every)), every, chunks);
