@@ -2,34 +2,27 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::kernel::Kernel;
-use crate::config::{Config, Host};
+use crate::config::{Config, Dns, Host};
 use crate::proxy::Shared;
-
-/// How long an answer is used. The system's resolver knows no more of its time to live than we are told, and rollouts
-/// of what is behind a name take about this long.
-const REFRESH: Duration = Duration::from_secs(30);
-
-/// How soon a failed look-up is tried again.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// A name to be kept resolved.
 struct Named {
     id: usize,
     host: String,
     port: u16,
+    /// The system's resolver knows no more of an answer's time to live than we are told.
+    timing: Dns,
 }
 
 /// Looks every name up now and again, each on its own clock.
 pub(super) fn start(shared: &Arc<Shared>, config: &Config, kernel: &Arc<Kernel>) {
-    let urls = config
-        .providers
-        .iter()
-        .flat_map(|provider| &provider.endpoints)
-        .map(|endpoint| &endpoint.url);
-    for (id, url) in urls.enumerate() {
+    let places = config.providers.iter().flat_map(|provider| {
+        let endpoints = provider.endpoints.iter();
+        endpoints.map(|endpoint| (provider.dns, provider.reached_at(&endpoint.url)))
+    });
+    for (id, (timing, url)) in places.enumerate() {
         if let Host::Name(host) = url.host() {
             tokio::spawn(keep(
                 Arc::clone(shared),
@@ -38,6 +31,7 @@ pub(super) fn start(shared: &Arc<Shared>, config: &Config, kernel: &Arc<Kernel>)
                     id,
                     host: host.clone(),
                     port: url.port(),
+                    timing,
                 },
             ));
         }
@@ -57,15 +51,16 @@ async fn keep(shared: Arc<Shared>, kernel: Arc<Kernel>, named: Named) {
                     kernel.cover(&addresses);
                     known = addresses;
                 }
-                REFRESH.mul_f64(0.9 + 0.2 * fastrand::f64())
+                // Jitter, so that names that were looked up together are not for ever.
+                named.timing.refresh.mul_f64(0.9 + 0.2 * fastrand::f64())
             }
             Ok(_) => {
                 tracing::warn!(host = %named.host, "name has no address: the last good ones stay");
-                RETRY
+                named.timing.failure_refresh
             }
             Err(error) => {
                 tracing::warn!(host = %named.host, %error, "name does not resolve: the last good addresses stay");
-                RETRY
+                named.timing.failure_refresh
             }
         };
         tokio::time::sleep(wait).await;
