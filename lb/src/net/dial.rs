@@ -51,15 +51,26 @@ pub(super) async fn dial(
     let raw = connect_first(destination, &addresses, hook, limit).await?;
     let left = limit.saturating_sub(begun.elapsed());
     let securing = secure(destination, raw.stream, http1_only);
-    let securing = async { timeout(left, securing).await.unwrap_or(Err(Error::ConnectTimeout)) };
+    let securing = async {
+        timeout(left, securing)
+            .await
+            .unwrap_or(Err(Error::ConnectTimeout))
+    };
     let stream = unless_in_vain(raw.followed.as_ref(), securing).await??;
-    Ok(Connection::new(stream, Peer::Tcp(raw.address), raw.followed, open))
+    Ok(Connection::new(
+        stream,
+        Peer::Tcp(raw.address),
+        raw.followed,
+        open,
+    ))
 }
 
 /// A socket file needs none of TCP's options, and the kernel plane sees nothing of it.
 async fn unix(path: &Path, open: Open, limit: Duration) -> Result<Connection, Error> {
     let connected = timeout(limit, UnixStream::connect(path)).await;
-    let stream = connected.map_err(|_elapsed| Error::ConnectTimeout)?.map_err(failed)?;
+    let stream = connected
+        .map_err(|_elapsed| Error::ConnectTimeout)?
+        .map_err(failed)?;
     Ok(Connection::new(Stream::Unix(stream), Peer::Unix, None, open))
 }
 
@@ -172,11 +183,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
 }
 
 /// Goes through the proxy, where there is one, and agrees on TLS, where that is wanted.
-async fn secure(
-    destination: &Destination,
-    mut stream: TcpStream,
-    http1_only: bool,
-) -> Result<Stream, Error> {
+async fn secure(destination: &Destination, mut stream: TcpStream, http1_only: bool) -> Result<Stream, Error> {
     if let Some(proxy) = destination.proxy() {
         proxy.open(&mut stream).await?;
     }

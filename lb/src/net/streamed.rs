@@ -56,9 +56,11 @@ impl Streamed {
 
     pub(super) fn framing(&self) -> RequestBody {
         let expect = self.expect;
-        self.length.map_or(RequestBody::Chunked { expect }, |bytes| {
-            RequestBody::Length { bytes, expect }
-        })
+        self.length
+            .map_or(RequestBody::Chunked { expect }, |bytes| RequestBody::Length {
+                bytes,
+                expect,
+            })
     }
 
     /// The next frame, held to the length that was announced: less or more is an error.

@@ -62,7 +62,9 @@ impl Proxy {
                 Ok(Some((head, _))) if head.status.is_success() => {
                     return Err(refused("the proxy sent more than its answer".to_owned()));
                 }
-                Ok(Some((head, _))) => return Err(refused(format!("the proxy answered {}", head.status.as_u16()))),
+                Ok(Some((head, _))) => {
+                    return Err(refused(format!("the proxy answered {}", head.status.as_u16())));
+                }
                 Err(fault) => return Err(refused(format!("the proxy's answer: {fault}"))),
             }
         }

@@ -24,12 +24,7 @@ pub(super) fn connections(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) 
     let max_age = cx.time(at, "max_age_ms", &raw.max_age_ms, Whole::new(0, 0..=DAY_MS));
     let limit = |default| Whole::new(default, 0..=1_000_000);
     Connections {
-        max_idle_per_endpoint: cx.count(
-            at,
-            "max_idle_per_endpoint",
-            &raw.max_idle_per_endpoint,
-            limit(64),
-        ),
+        max_idle_per_endpoint: cx.count(at, "max_idle_per_endpoint", &raw.max_idle_per_endpoint, limit(64)),
         idle_timeout: raw
             .idle_timeout_ms
             .as_ref()
@@ -54,7 +49,13 @@ fn proxy(cx: &mut Context<'_>, at: &Path, raw: &Maybe<String>) -> Option<Connect
     };
     // Its user and password are nobody's business.
     let line = cx.document.line(written.span);
-    cx.note(at, "proxy", "set".to_owned(), Some(NULL.to_owned()), Origin::Line(line));
+    cx.note(
+        at,
+        "proxy",
+        "set".to_owned(),
+        Some(NULL.to_owned()),
+        Origin::Line(line),
+    );
     let parsed = parse_proxy(&written.value);
     match &parsed {
         Some(proxy) => {
@@ -70,7 +71,7 @@ fn proxy(cx: &mut Context<'_>, at: &Path, raw: &Maybe<String>) -> Option<Connect
 fn refuse(cx: &mut Context<'_>, written: &Spanned<String>) {
     let message = "this is not the URL of a proxy";
     cx.report(
-        Diagnostic::error("E312", written.span, message)
+        Diagnostic::error("E305", written.span, message)
             .help("write it as http://host:3128 or http://user:password@host:3128"),
     );
 }

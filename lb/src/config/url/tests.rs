@@ -51,7 +51,10 @@ fn a_socket_file_may_have_a_path_behind_it() {
         let u = url(text);
         assert_eq!(u.host(), &Host::Socket("/run/vllm.sock".into()));
         assert_eq!((u.scheme(), u.path(), u.query()), (Scheme::Http, path, query));
-        assert_eq!((u.authority().as_str(), u.to_string().as_str()), ("localhost", text));
+        assert_eq!(
+            (u.authority().as_str(), u.to_string().as_str()),
+            ("localhost", text)
+        );
         assert!(u.host().is_private());
     }
 }

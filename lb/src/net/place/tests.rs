@@ -37,7 +37,11 @@ fn an_address_that_failed_comes_last_for_a_while_and_through_changes_of_the_othe
     addresses.tried(address(1), false, now);
     assert_eq!(line(&mut addresses, now), [2, 1]);
     assert!(addresses.replace(&[1, 2, 3].map(address)));
-    assert_eq!(line(&mut addresses, now).last(), Some(&1), "it stayed, and so does what is known of it");
+    assert_eq!(
+        line(&mut addresses, now).last(),
+        Some(&1),
+        "it stayed, and so does what is known of it"
+    );
     assert!(!addresses.replace(&[2, 3].map(address)));
     assert!(addresses.replace(&[1, 2, 3].map(address)));
     let lines: Vec<u8> = (0..3).map(|_| line(&mut addresses, now)[0]).collect();

@@ -94,7 +94,8 @@ impl Peer {
     /// Takes the next request and answers it whole.
     async fn serve(&mut self, payload: &'static str) {
         let mut body = self.answer().await;
-        body.send_data(Bytes::from_static(payload.as_bytes()), true).unwrap();
+        body.send_data(Bytes::from_static(payload.as_bytes()), true)
+            .unwrap();
     }
 
     /// Drops the socket without a word.
@@ -307,7 +308,10 @@ async fn a_refused_stream_has_not_been_looked_at() {
         let (_, mut respond) = peer.next().await;
         respond.send_reset(Reason::REFUSED_STREAM);
     });
-    assert!(matches!(second, Err(Error::Refused { again: true, .. })), "{second:?}");
+    assert!(
+        matches!(second, Err(Error::Refused { again: true, .. })),
+        "{second:?}"
+    );
     let (client, request) = (client(), get());
     let fresh = client.send(&request, &destination, true, CONNECT);
     let (third, _peer) = tokio::join!(fresh, async {
@@ -316,7 +320,10 @@ async fn a_refused_stream_has_not_been_looked_at() {
         respond.send_reset(Reason::REFUSED_STREAM);
         peer
     });
-    assert!(matches!(third, Err(Error::Refused { again: false, .. })), "{third:?}");
+    assert!(
+        matches!(third, Err(Error::Refused { again: false, .. })),
+        "{third:?}"
+    );
 }
 
 // [NET-32]
@@ -332,13 +339,18 @@ async fn after_a_goaway_streams_finish_and_new_ones_go_elsewhere() {
     let mut response = response.unwrap().into_body();
     assert!(peer.commands.send(Command::Leave).is_ok());
     body.send_data(Bytes::from_static(b"first "), false).unwrap();
-    assert_eq!(response.frame().await.unwrap().unwrap().into_data().unwrap(), "first ");
+    assert_eq!(
+        response.frame().await.unwrap().unwrap().into_data().unwrap(),
+        "first "
+    );
     // Where the GOAWAY has been seen before, the request goes to a fresh connection at once; else it is refused.
     let client = client();
     let request = get();
     let other = async {
         match client.send(&request, &destination, false, CONNECT).await {
-            Err(Error::Refused { again: true, .. }) => client.send(&request, &destination, true, CONNECT).await,
+            Err(Error::Refused { again: true, .. }) => {
+                client.send(&request, &destination, true, CONNECT).await
+            }
             answered => answered,
         }
     };
@@ -350,7 +362,10 @@ async fn after_a_goaway_streams_finish_and_new_ones_go_elsewhere() {
     assert_eq!(text(other.unwrap().into_body()).await.unwrap(), "elsewhere");
     body.send_data(Bytes::from_static(b"second"), true).unwrap();
     assert_eq!(text(response).await.unwrap(), "second");
-    assert!(peer.streams.recv().await.is_none(), "the old connection got nothing more");
+    assert!(
+        peer.streams.recv().await.is_none(),
+        "the old connection got nothing more"
+    );
     eventually(|| destination.open() == 1).await;
 }
 
@@ -365,14 +380,18 @@ async fn a_stream_that_is_cut_short_never_ends_cleanly() {
             let (_, mut respond) = peer.next().await;
             let mut head = Response::new(());
             if how == "short" {
-                head.headers_mut().insert("content-length", HeaderValue::from_static("9"));
+                head.headers_mut()
+                    .insert("content-length", HeaderValue::from_static("9"));
             }
             let mut body = respond.send_response(head, false).unwrap();
             body.send_data(Bytes::from_static(b"part"), false).unwrap();
             (peer, body)
         });
         let mut response = response.unwrap().into_body();
-        assert_eq!(response.frame().await.unwrap().unwrap().into_data().unwrap(), "part");
+        assert_eq!(
+            response.frame().await.unwrap().unwrap().into_data().unwrap(),
+            "part"
+        );
         match how {
             "reset" => body.send_reset(Reason::INTERNAL_ERROR),
             "death" => peer.die(),
@@ -439,8 +458,13 @@ async fn fields_and_trailers_pass_as_over_http1() {
     let upstream = Upstream::new().await;
     let destination = upstream.destination();
     let headers = HeaderMap::from_iter(
-        [("te", "trailers"), ("x-a", "1"), ("expect", "100-continue"), ("content-length", "7")]
-            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
+        [
+            ("te", "trailers"),
+            ("x-a", "1"),
+            ("expect", "100-continue"),
+            ("content-length", "7"),
+        ]
+        .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
     );
     let body = [Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")];
     let request = crate::net::Request {
@@ -452,8 +476,19 @@ async fn fields_and_trailers_pass_as_over_http1() {
     let (response, _peer) = tokio::join!(sending, async {
         let mut peer = upstream.accept().await;
         let (request, mut respond) = peer.next().await;
-        let fields: Vec<_> = request.headers().iter().map(|(name, value)| (name.as_str(), value)).collect();
-        assert_eq!(fields, [("x-a", "1"), ("content-length", "3")].map(|(n, v)| (n, HeaderValue::from_static(v))).iter().map(|(n, v)| (*n, v)).collect::<Vec<_>>());
+        let fields: Vec<_> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
+            .collect();
+        assert_eq!(
+            fields,
+            [("x-a", "1"), ("content-length", "3")]
+                .map(|(n, v)| (n, HeaderValue::from_static(v)))
+                .iter()
+                .map(|(n, v)| (*n, v))
+                .collect::<Vec<_>>()
+        );
         let mut sent = request.into_body();
         let mut seen = Vec::new();
         while let Some(data) = sent.data().await {
@@ -470,7 +505,10 @@ async fn fields_and_trailers_pass_as_over_http1() {
     let mut body = response.unwrap().into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "ok");
     let trailers = body.frame().await.unwrap().unwrap().into_trailers().unwrap();
-    assert_eq!(trailers, HeaderMap::from_iter([("x-sum".parse().unwrap(), HeaderValue::from_static("7"))]));
+    assert_eq!(
+        trailers,
+        HeaderMap::from_iter([("x-sum".parse().unwrap(), HeaderValue::from_static("7"))])
+    );
     assert!(body.is_end_stream());
     assert_eq!(destination.idle(), 1);
 }
@@ -486,7 +524,10 @@ async fn a_refusal_is_heard_while_a_large_body_is_being_sent() {
     let (response, (_peer, stream)) = tokio::join!(sending, async {
         let mut peer = upstream.accept().await;
         let (request, mut respond) = peer.next().await;
-        let head = Response::builder().status(StatusCode::PAYLOAD_TOO_LARGE).body(()).unwrap();
+        let head = Response::builder()
+            .status(StatusCode::PAYLOAD_TOO_LARGE)
+            .body(())
+            .unwrap();
         respond.send_response(head, true).unwrap();
         // What is sent is not read, so that the window closes.
         (peer, request.into_body())

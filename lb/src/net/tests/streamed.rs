@@ -37,7 +37,9 @@ fn body(length: Option<u64>) -> (Sender, Option<Streamed>) {
 }
 
 fn data(sender: &Sender, text: &'static str) {
-    sender.send(Ok(Frame::data(Bytes::from_static(text.as_bytes())))).unwrap();
+    sender
+        .send(Ok(Frame::data(Bytes::from_static(text.as_bytes()))))
+        .unwrap();
 }
 
 const HEAD: &str = "POST /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\n";
@@ -53,13 +55,27 @@ async fn read(peer: &mut super::Peer, expected: &str) {
 #[tokio::test]
 async fn a_body_is_sent_as_it_comes() {
     for (length, wire) in [
-        (None, ["transfer-encoding: chunked\r\n\r\n", "5\r\nhello\r\n", "6\r\n world\r\n", "0\r\n\r\n"]),
+        (
+            None,
+            [
+                "transfer-encoding: chunked\r\n\r\n",
+                "5\r\nhello\r\n",
+                "6\r\n world\r\n",
+                "0\r\n\r\n",
+            ],
+        ),
         (Some(11), ["content-length: 11\r\n\r\n", "hello", " world", ""]),
     ] {
         let upstream = Upstream::new().await;
         let destination = upstream.destination();
         let (sender, mut body) = body(length);
-        let (client, request) = (client(), super::Request { body: None, ..post(&[]) });
+        let (client, request) = (
+            client(),
+            super::Request {
+                body: None,
+                ..post(&[])
+            },
+        );
         let sending = client.send_streamed(&request, &mut body, &destination, false, CONNECT);
         let (response, _peer) = tokio::join!(sending, async {
             let mut peer = upstream.accept().await;
@@ -77,7 +93,11 @@ async fn a_body_is_sent_as_it_comes() {
         });
         assert_eq!(text(response.unwrap().into_body()).await.unwrap(), "ok");
         assert!(body.is_none());
-        assert_eq!(destination.idle(), 1, "all was sent, so the connection is good for more");
+        assert_eq!(
+            destination.idle(),
+            1,
+            "all was sent, so the connection is good for more"
+        );
     }
 }
 
@@ -90,12 +110,18 @@ async fn trailers_of_a_body_in_chunks_go_with_it() {
     data(&sender, "ab");
     let trailers = [("x-sum", "1"), ("host", "evil")];
     let trailers = trailers.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
-    sender.send(Ok(Frame::trailers(HeaderMap::from_iter(trailers)))).unwrap();
+    sender
+        .send(Ok(Frame::trailers(HeaderMap::from_iter(trailers))))
+        .unwrap();
     let (client, request) = (client(), get());
     let sending = client.send_streamed(&request, &mut body, &destination, false, CONNECT);
     let (response, _peer) = tokio::join!(sending, async {
         let mut peer = upstream.accept().await;
-        read(&mut peer, "GET /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        read(
+            &mut peer,
+            "GET /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\ntransfer-encoding: chunked\r\n\r\n",
+        )
+        .await;
         read(&mut peer, "2\r\nab\r\n0\r\nx-sum: 1\r\n\r\n").await;
         peer.send(OK).await;
         peer
@@ -115,7 +141,8 @@ async fn a_refusal_stops_the_body_and_lets_go_of_it() {
     let (response, peer) = tokio::join!(sending, async {
         let mut peer = upstream.accept().await;
         read(&mut peer, HEAD.replace("POST", "GET").as_str()).await;
-        peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
+        peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+            .await;
         peer
     });
     let response = response.unwrap();
@@ -168,7 +195,9 @@ async fn a_body_that_met_no_connection_is_still_there() {
     let destination = Arc::new(Destination::new(&[address], None, LIMITS, 1));
     let (_sender, mut body) = body(None);
     let (client, request) = (client(), get());
-    let sent = client.send_streamed(&request, &mut body, &destination, false, CONNECT).await;
+    let sent = client
+        .send_streamed(&request, &mut body, &destination, false, CONNECT)
+        .await;
     assert!(matches!(sent, Err(Error::Connect(_))), "{sent:?}");
     assert!(body.is_some());
 }
@@ -229,7 +258,8 @@ async fn a_refused_body_that_was_to_be_asked_for_is_never_read() {
     let (response, seen) = tokio::join!(sending, async {
         let mut peer = upstream.accept().await;
         let head = peer.request().await;
-        peer.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n").await;
+        peer.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
+            .await;
         (head, peer.closed().await)
     });
     assert_eq!(response.unwrap().status(), StatusCode::EXPECTATION_FAILED);
@@ -251,8 +281,13 @@ async fn after_an_upgrade_the_connection_is_the_callers() {
     let sending = client.send(&request, &destination, false, CONNECT);
     let (response, mut peer) = tokio::join!(sending, async {
         let mut peer = upstream.accept().await;
-        assert!(peer.request().await.contains("\r\nconnection: upgrade\r\nupgrade: websocket\r\n"));
-        peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nearly").await;
+        assert!(
+            peer.request()
+                .await
+                .contains("\r\nconnection: upgrade\r\nupgrade: websocket\r\n")
+        );
+        peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nearly")
+            .await;
         peer
     });
     let response = response.unwrap();

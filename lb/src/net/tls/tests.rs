@@ -200,7 +200,10 @@ fn roots_come_from_a_file_of_certificates() {
 fn what_no_certificate_can_carry_is_no_name() {
     for name in ["", "a b", "http://a"] {
         assert!(
-            matches!(Tls::new(name, Trust::Anyone, None, Protocol::Auto), Err(SetupError::Name(_))),
+            matches!(
+                Tls::new(name, Trust::Anyone, None, Protocol::Auto),
+                Err(SetupError::Name(_))
+            ),
             "{name:?}"
         );
     }

@@ -31,7 +31,10 @@ async fn a_proxy_is_asked_for_a_tunnel_and_the_request_goes_through_it() {
         );
         peer.send("HTTP/1.1 200 Established\r\nVia: x\r\n\r\n").await;
         let sent = peer.request().await;
-        assert!(sent.starts_with("GET /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\n"), "{sent}");
+        assert!(
+            sent.starts_with("GET /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\n"),
+            "{sent}"
+        );
         assert!(!sent.contains("proxy-"), "{sent}");
         peer.send(EMPTY).await;
         peer
@@ -39,17 +42,29 @@ async fn a_proxy_is_asked_for_a_tunnel_and_the_request_goes_through_it() {
     let (response, mut peer) = tokio::join!(send(&destination), serve);
     assert_eq!(text(response.unwrap().into_body()).await.unwrap(), "");
     let (response, ()) = tokio::join!(send(&destination), peer.answer(EMPTY));
-    assert!(response.unwrap().body().reused(), "a tunnel is kept as any connection");
+    assert!(
+        response.unwrap().body().reused(),
+        "a tunnel is kept as any connection"
+    );
 }
 
 // [NET-33]
 #[tokio::test]
 async fn what_a_proxy_refuses_is_a_connection_that_was_not_made() {
     for (answer, why) in [
-        ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", "the proxy answered 407"),
+        (
+            "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+            "the proxy answered 407",
+        ),
         ("HTTP/1.1 502 Bad Gateway\r\n\r\n", "the proxy answered 502"),
-        ("SOCKS\r\n\r\n", "the proxy's answer: not an HTTP/1.1 response head"),
-        ("HTTP/1.1 200 OK\r\n\r\nhello", "the proxy sent more than its answer"),
+        (
+            "SOCKS\r\n\r\n",
+            "the proxy's answer: not an HTTP/1.1 response head",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\n\r\nhello",
+            "the proxy sent more than its answer",
+        ),
         ("", "the proxy closed the connection"),
     ] {
         let proxy = Upstream::new().await;
@@ -79,5 +94,9 @@ async fn a_proxy_that_says_nothing_uses_up_the_connect_time() {
     let begun = tokio::time::Instant::now();
     let (response, _peer) = tokio::join!(send(&destination), listener.accept());
     assert!(matches!(response, Err(Error::ConnectTimeout)), "{response:?}");
-    assert!(begun.elapsed() < Duration::from_millis(5100), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(5100),
+        "{:?}",
+        begun.elapsed()
+    );
 }

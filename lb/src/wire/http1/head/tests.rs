@@ -238,7 +238,9 @@ fn an_upgrade_that_was_asked_for_is_an_answer() {
 #[test]
 fn a_reader_knows_whether_the_body_is_wanted() {
     let mut reader = HeadReader::new(&Method::POST);
-    reader.feed(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Con").unwrap();
+    reader
+        .feed(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Con")
+        .unwrap();
     assert!(!reader.is_continued());
     reader.feed(b"tinue\r\n\r\n").unwrap();
     assert!(reader.is_continued());

@@ -105,13 +105,19 @@ fn framed(body: RequestBody, upgrade: Option<&HeaderValue>) -> String {
 fn a_body_that_comes_as_a_stream_is_framed_by_its_length_or_in_chunks() {
     let start = "POST / HTTP/1.1\r\nhost: a\r\n";
     for (body, lines) in [
-        (RequestBody::Chunked { expect: false }, "transfer-encoding: chunked\r\n"),
+        (
+            RequestBody::Chunked { expect: false },
+            "transfer-encoding: chunked\r\n",
+        ),
         (
             RequestBody::Chunked { expect: true },
             "transfer-encoding: chunked\r\nexpect: 100-continue\r\n",
         ),
         (
-            RequestBody::Length { bytes: 7, expect: true },
+            RequestBody::Length {
+                bytes: 7,
+                expect: true,
+            },
             "content-length: 7\r\nexpect: 100-continue\r\n",
         ),
     ] {
