@@ -197,6 +197,9 @@ impl Effects {
     }
 }
 
+/// The most that a sender may have in flight: the largest window that TCP can offer (RFC 7323).
+const WINDOW: u32 = 1 << 30;
+
 /// Whether sequence number `a` lies after `b`, on the circle.
 #[inline(always)]
 const fn after(a: u32, b: u32) -> bool {

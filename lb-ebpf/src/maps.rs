@@ -23,6 +23,12 @@ pub(crate) static WATCH: LruHashMap<u64, u32> = LruHashMap::with_max_entries(65_
 #[map]
 pub(crate) static FLOWS: LruHashMap<Tuple, Flow> = LruHashMap::with_max_entries(16_384, 0);
 
+/// 1 for each of our ports, as it is on the wire, that a watched connection has had. Everything else that passes, such as
+/// the segments to and from the daemon's clients, is let go after one read here (512 KB). Nothing is ever taken back: a
+/// port that somebody else uses later costs a look into [`FLOWS`].
+#[map]
+pub(crate) static PORTS: Array<u8> = Array::with_max_entries(1 << 16, 0);
+
 /// SYNs without an answer, swept by the daemon.
 #[map]
 pub(crate) static PENDING: LruHashMap<Tuple, Pending> = LruHashMap::with_max_entries(8_192, 0);

@@ -6,7 +6,7 @@ use lb_ebpf::flow::{self, Effects, Evidence, Flow};
 use lb_ebpf::packet::{Quoted, Segment, flags};
 use lb_ebpf::{BURST_WINDOW_NS, Config, Counter, Event, Hook, Kind, Pending, Stats, Tuple};
 
-use crate::maps::{BURSTS, CONFIG, EVENTS, FLOWS, PENDING, STATS, WATCH};
+use crate::maps::{BURSTS, CONFIG, EVENTS, FLOWS, PENDING, PORTS, STATS, WATCH};
 
 /// Which program is looking, and at what.
 pub(crate) struct Sight {
@@ -104,7 +104,8 @@ impl<'a> Watched<'a> {
 #[inline(always)]
 pub(crate) fn sent(sight: &Sight, segment: &Segment) {
     let tuple = segment.sent();
-    if segment.flags & (flags::SYN | flags::ACK) == flags::SYN && !opened(sight, &tuple, segment) {
+    let open = segment.flags & (flags::SYN | flags::ACK) == flags::SYN;
+    if open && !opened(sight, &tuple, segment) || !open && !may_be_watched(&tuple) {
         return;
     }
     let Some(mut watched) = Watched::find(&tuple, sight.hook) else {
@@ -135,6 +136,14 @@ pub(crate) fn sent(sight: &Sight, segment: &Segment) {
     }
 }
 
+/// Whether there can be a flow for it at all.
+#[inline(always)]
+fn may_be_watched(tuple: &Tuple) -> bool {
+    PORTS
+        .get(u32::from(tuple.local_port))
+        .is_some_and(|&watched| watched != 0)
+}
+
 /// Whether a SYN is one that is watched; makes its flow if it has none.
 #[inline(always)]
 fn opened(sight: &Sight, tuple: &Tuple, segment: &Segment) -> bool {
@@ -146,6 +155,8 @@ fn opened(sight: &Sight, tuple: &Tuple, segment: &Segment) -> bool {
         let _ = FLOWS.remove(tuple);
         return false;
     };
+    // An array has an entry for every port.
+    let _ = PORTS.set(u32::from(tuple.local_port), 1, 0);
     if let Some(flow) = FLOWS.get_ptr_mut(tuple) {
         // SAFETY: as in `Watched::find`.
         let flow = unsafe { &mut *flow };
@@ -164,6 +175,9 @@ fn opened(sight: &Sight, tuple: &Tuple, segment: &Segment) -> bool {
 #[inline(always)]
 pub(crate) fn received(sight: &Sight, segment: &Segment) {
     let tuple = segment.received();
+    if !may_be_watched(&tuple) {
+        return;
+    }
     let Some(mut watched) = Watched::find(&tuple, sight.hook) else {
         return;
     };

@@ -25,7 +25,7 @@ pub struct Lb {
     data: SocketAddr,
     admin: SocketAddr,
     /// Kept for as long as the daemon may read its file again.
-    _folder: Folder,
+    folder: Arc<Folder>,
 }
 
 impl Lb {
@@ -36,12 +36,22 @@ impl Lb {
 
     /// Starts the daemon with the text of a configuration, whose log is JSON, and waits until it is ready.
     pub async fn with(text: &str) -> Self {
-        let folder = Folder::new();
-        let file = folder.write("lb.yaml", text);
-        let mut child = command(["run", "-c"])
-            .arg(&file)
-            .spawn()
-            .expect("the binary starts");
+        let folder = Arc::new(Folder::new());
+        folder.write("lb.yaml", text);
+        Self::spawn(folder, &mut command(["run"])).await
+    }
+
+    /// Starts another daemon from the same file, which takes over from this one; `text` is what the file says by then.
+    pub async fn successor(&self, text: &str) -> Self {
+        self.write(text);
+        Self::spawn(Arc::clone(&self.folder), &mut command(["run", "--takeover"])).await
+    }
+
+    /// Starts the daemon by this command, from the file `lb.yaml` in `folder`, and waits until it is ready.
+    pub async fn spawn(folder: Arc<Folder>, run: &mut Command) -> Self {
+        run.arg("-c").arg(folder.path().join("lb.yaml"));
+        run.env("RUNTIME_DIRECTORY", folder.path());
+        let mut child = run.spawn().expect("the binary starts");
         let log = Log::default();
         log.follow(child.stderr.take().expect("piped"));
         log.follow(child.stdout.take().expect("piped"));
@@ -54,13 +64,52 @@ impl Lb {
             log,
             data,
             admin,
-            _folder: folder,
+            folder,
         };
         lb.eventually("readiness", async |lb| {
             ask(lb.admin, get("/readyz")).await.status() == 200
         })
         .await;
         lb
+    }
+
+    /// The folder that its file is in, and its socket file.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Writes its file anew, in place.
+    pub fn write(&self, text: &str) {
+        self.folder.write("lb.yaml", text);
+    }
+
+    /// Has it read its file again, and returns the answer.
+    pub async fn reload(&self) -> Answer {
+        let reload = "POST /api/v1/reload HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
+        ask(self.admin, reload).await
+    }
+
+    /// How many log lines hold all of these.
+    pub fn count(&self, parts: &[&str]) -> usize {
+        let log = self.log.text();
+        log.lines()
+            .filter(|line| parts.iter().all(|part| line.contains(part)))
+            .count()
+    }
+
+    /// Waits until the listener of this name has come up for the `n`th time, and returns where.
+    pub async fn listening(&self, name: &str, n: usize) -> SocketAddr {
+        let (message, name) = ("\"listening\"", format!("\"{name}\""));
+        self.eventually("a listener", async |lb| lb.count(&[message, &name]) >= n)
+            .await;
+        let log = self.log.text();
+        let mut lines = log
+            .lines()
+            .filter(|line| line.contains(message) && line.contains(&name));
+        let line: Value =
+            serde_json::from_str(lines.nth(n - 1).expect("just counted")).expect("a JSON log line");
+        let address = line["address"].as_str().and_then(|address| address.parse().ok());
+        address.expect("a bound address")
     }
 
     /// Where clients connect.
@@ -202,7 +251,12 @@ impl Lb {
 
 /// The binary with these arguments, its output captured; killed when its child is dropped.
 pub fn command<const N: usize>(arguments: [&str; N]) -> Command {
-    let mut command = Command::new(binary());
+    command_of(binary(), arguments)
+}
+
+/// As [`command`], but of a copy of the binary.
+pub fn command_of<const N: usize>(binary: &Path, arguments: [&str; N]) -> Command {
+    let mut command = Command::new(binary);
     command
         .args(arguments)
         .stdin(Stdio::null())
@@ -243,6 +297,13 @@ impl Folder {
         let path = self.0.join(name);
         fs::write(&path, text).expect("our own folder is writable");
         path
+    }
+
+    /// A copy of a program, and its path: other users can get at this folder, and perhaps not at the build's.
+    pub fn within_reach(&self, program: &Path) -> PathBuf {
+        let copy = self.0.join(program.file_name().expect("a program is a file"));
+        fs::copy(program, &copy).expect("our own folder is writable");
+        copy
     }
 }
 
@@ -351,7 +412,7 @@ pub fn skip(why: &str) {
 ///
 /// Cargo builds no binary of another package for a test, and an old one would test the past. The whole workspace is
 /// built since a single package would be built with other features of its dependencies, all over again.
-fn binary() -> &'static Path {
+pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(binary) = std::env::var_os("LB_BIN") {

@@ -38,6 +38,14 @@ impl Family {
         }
     }
 
+    /// What nft calls it.
+    fn nft(self) -> &'static str {
+        match self {
+            Self::V4 => "ip",
+            Self::V6 => "ip6",
+        }
+    }
+
     fn flag(self) -> &'static str {
         match self {
             Self::V4 => "-4",
@@ -98,8 +106,13 @@ impl Network {
         }
         plug(&proxy, &router, &PROXY)?;
         plug(&server, &router, &SERVER)?;
-        let forward = ["ipv4/ip_forward", "ipv6/conf/all/forwarding"];
-        within(&router, || forward.into_iter().try_for_each(|key| tune(key, "1")))?;
+        within(&router, || {
+            tune("ipv4/ip_forward", "1")?;
+            tune("ipv6/conf/all/forwarding", "1")?;
+            // A router answers a peer with about one error a second, the faults here come faster.
+            tune("ipv4/icmp_ratelimit", "0")?;
+            tune("ipv6/icmp/ratelimit", "0")
+        })?;
         network.at_proxy(|| [Family::V4, Family::V6].into_iter().try_for_each(settle))?;
         Ok(network)
     }
@@ -152,22 +165,19 @@ impl Network {
         self.drop_packets(&format!("numgen random mod 100 < {percent} drop"))
     }
 
-    /// The router answers packets to the server with an ICMP error.
+    /// The router answers packets to the server with an ICMP error. Not by a route: of what a route answers there is a
+    /// limit, which a namespace cannot lift.
     pub fn unreachable(&self, family: Family) -> io::Result<()> {
-        let (router, server) = (self.namespace("r"), family.server().to_string());
-        ip_within(&router, &[family.flag(), "route", "add", "unreachable", &server])
+        let (protocol, server) = (family.nft(), family.server());
+        self.drop_packets(&format!(
+            "{protocol} daddr {server} reject with icmpx type host-unreachable"
+        ))
     }
 
     /// Ends all faults.
     pub fn heal(&self) {
-        drop(self.at_router(&["nft", "flush", "ruleset"]));
-        for family in [Family::V4, Family::V6] {
-            let (router, server) = (self.namespace("r"), family.server().to_string());
-            drop(ip_within(
-                &router,
-                &[family.flag(), "route", "del", "unreachable", &server],
-            ));
-        }
+        // There is nothing to flush where no fault was made.
+        drop(self.at_router(&["nft", "flush ruleset"]));
     }
 
     fn drop_packets(&self, rule: &str) -> io::Result<()> {

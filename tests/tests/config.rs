@@ -243,7 +243,7 @@ fn an_explanation_shows_variables_by_name_and_secrets_not_at_all() {
         line("models.m.fallback.first_token_timeout_ms"),
         "models.m.fallback.first_token_timeout_ms: 20000  # from failover.first_token_timeout_ms"
     );
-    assert_eq!(checked.config.listeners[0].address.port(), 8081);
+    assert_eq!(checked.config.listeners[0].place.to_string(), "127.0.0.1:8081");
     let all = explained.join("\n") + &format!("{:?}", checked.config);
     assert!(!all.contains(SECRET) && !all.contains("literal-secret"), "{all}");
 }

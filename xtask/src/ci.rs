@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    bench,
     command::{self, Result},
     e2e, ebpf, suite, tidy,
 };
@@ -24,7 +25,7 @@ pub(crate) enum Outcome {
 
 type Step = (&'static str, fn() -> Result<Outcome>);
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("fmt", fmt),
     ("build-ebpf", build_ebpf),
     ("tidy", || passed(tidy::run())),
@@ -38,6 +39,7 @@ const STEPS: [Step; 10] = [
     ("build --release", || {
         cargo(&["build", "--quiet", "--release", "--locked"])
     }),
+    ("instructions", bench::instructions::step),
     ("e2e", e2e::step),
 ];
 

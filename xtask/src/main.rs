@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{command::Result, ebpf::linker};
 
+mod bench;
 mod ci;
 mod command;
 mod coverage;
@@ -62,7 +63,9 @@ enum Verb {
     Sim(sim::Args),
     /// Measure line coverage, and fail where it must be complete and is not
     Coverage,
-    /// Fuzz one target
+    /// Measure what lb costs
+    Bench(bench::Args),
+    /// Fuzz one target, or each
     Fuzz(fuzz::Args),
     /// Run the tests so that they accept the golden files they produce
     Golden,
@@ -100,6 +103,7 @@ fn run(verb: Verb) -> Result {
         Verb::E2e => e2e::run(),
         Verb::Sim(args) => sim::run(&args),
         Verb::Coverage => coverage::run(),
+        Verb::Bench(args) => bench::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Golden => golden::run(),
     }

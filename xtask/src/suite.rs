@@ -41,6 +41,13 @@ pub(crate) fn one(file: &str) -> Command {
     command
 }
 
+/// As [`one`], by cargo's own runner, which hands arguments on to the tests.
+pub(crate) fn built_in(file: &str) -> Command {
+    let mut command = command::cargo();
+    command.args(["test", "--quiet", "--workspace", "--locked", "--test", file]);
+    command
+}
+
 fn runner() -> Command {
     let mut command = command::cargo();
     // Passed tests are counted, not listed.

@@ -1,6 +1,6 @@
 //! The ingress hook's half: what the endpoint says, and whether to believe it.
 
-use super::{Effects, Evidence, Flow, Phase, Sent, after, within};
+use super::{Effects, Evidence, Flow, Phase, Sent, WINDOW, after, within};
 use crate::Kind;
 use crate::packet::{Quoted, Segment, flags};
 
@@ -18,11 +18,19 @@ pub fn ingress(flow: &mut Flow, segment: &Segment, now: u64) -> Effects {
         return answered(flow, segment, now);
     }
     let acks = segment.flags & flags::ACK != 0;
-    if !acks || !within(segment.ack, flow.heard.acked.wrapping_sub(STALE), flow.sent.max) {
+    let max = flow.sent.max;
+    // So much cannot be in flight: the rest went by while no hook looked, and was acknowledged.
+    let lost = max.wrapping_sub(flow.heard.acked) > WINDOW;
+    let acked = if lost {
+        max.wrapping_sub(WINDOW)
+    } else {
+        flow.heard.acked
+    };
+    if !acks || !within(segment.ack, acked.wrapping_sub(STALE), max) {
         return Effects::IGNORED;
     }
     flow.heard.last = now;
-    if after(segment.ack, flow.heard.acked) {
+    if lost || after(segment.ack, acked) {
         flow.heard.acked = segment.ack;
         flow.heard.progress = now;
     }

@@ -1,6 +1,6 @@
 //! The egress hook's half: what our own segments say about the other side.
 
-use super::{Effects, Evidence, Flow, Phase, Sent, after};
+use super::{Effects, Evidence, Flow, Phase, Sent, WINDOW};
 use crate::packet::{Segment, flags};
 use crate::{Config, Kind};
 
@@ -33,7 +33,8 @@ pub fn egress(flow: &mut Flow, segment: &Segment, config: &Config, now: u64) -> 
             Effects::default()
         };
     }
-    if !after(end, flow.sent.max) {
+    // What lies further behind is ahead: the hook missed as much as that.
+    if flow.sent.max.wrapping_sub(end) <= WINDOW {
         return retransmitted(flow, config, now);
     }
     if flow.heard.acked == flow.sent.max {

@@ -153,7 +153,24 @@ fn what_acknowledges_more_than_was_sent_is_no_sign_of_life() {
     assert_eq!(flow.heard.last, 20 * MS);
 }
 
-// [KERNEL-1]
+// [KERNEL-6]
+#[test]
+fn a_connection_of_which_much_went_by_unseen_is_followed_again() {
+    for missed in [1_000, 1_500_000_000, 2_500_000_000, 3_000_000_000] {
+        let mut flow = connected();
+        let next = first().wrapping_add(missed);
+        assert_eq!(send(&mut flow, 10, next, 100), Effects::default(), "{missed}");
+        let ahead = next.wrapping_add(101);
+        assert_eq!(hear(&mut flow, 20, 9_001, ahead, 0), Effects::IGNORED, "{missed}");
+        assert_eq!(
+            hear(&mut flow, 30, 9_001, next, 0),
+            Effects::default(),
+            "{missed}"
+        );
+        assert_eq!((flow.heard.acked, flow.heard.last), (next, 30 * MS), "{missed}");
+    }
+}
+
 #[test]
 fn a_request_into_a_blackhole_is_a_growing_streak() {
     let mut flow = connected();

@@ -1,7 +1,10 @@
 //! What the admin listener answers.
 
 use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -19,10 +22,33 @@ pub struct Check {
     pub ok: bool,
 }
 
+/// What came of reading the configuration again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reloaded {
+    /// It is in force.
+    Done {
+        /// What of it differs and waits for a restart.
+        waiting: Vec<&'static str>,
+    },
+    /// It is not, and what was before is.
+    Refused {
+        /// What a start would have ended with.
+        code: u8,
+        /// Why, in words.
+        message: String,
+        /// The problems, where they are the file's.
+        report: Option<serde_json::Value>,
+    },
+    /// Nobody is there to do it.
+    Unavailable,
+}
+
 /// What can be asked of the running process.
 pub struct View {
-    /// Needed for everything but the probes; `None` where the address is loopback and none is configured.
-    pub token: Option<Token>,
+    /// Needed for everything but the probes; none where the address is loopback and none is configured.
+    pub token: ArcSwapOption<Token>,
+    /// Has the configuration read again, and waits for what comes of it.
+    pub reload: Box<dyn Fn() -> Pin<Box<dyn Future<Output = Reloaded> + Send>> + Send + Sync>,
     /// The text exposition of all series, as of now.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     /// The state, as of now.
@@ -34,7 +60,7 @@ pub struct View {
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("View")
-            .field("token", &self.token)
+            .field("token", &self.token.load())
             .finish_non_exhaustive()
     }
 }
@@ -48,13 +74,47 @@ struct Shown {
 }
 
 impl View {
+    /// Wants another token from now on, or none.
+    pub fn set_token(&self, token: Option<Token>) {
+        self.token.store(token.map(Arc::new));
+    }
+
     /// Answers one request.
-    pub(super) fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+    pub(super) async fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         match request.uri().path() {
             "/livez" => text(StatusCode::OK, "ok\n"),
             "/healthz" | "/readyz" => self.ready(request.uri().query()),
-            path => self.guarded(request, path),
+            path => match (self.refusal(request), path) {
+                (Some(refusal), _) => refusal,
+                (None, "/api/v1/reload") => self.reload(request.method()).await,
+                (None, path) => self.show(request.method(), path),
+            },
         }
+    }
+
+    async fn reload(&self, method: &Method) -> Response<Full<Bytes>> {
+        if *method != Method::POST {
+            return not_allowed("POST");
+        }
+        let (status, answer) = match (self.reload)().await {
+            Reloaded::Done { waiting } => (
+                StatusCode::OK,
+                serde_json::json!({ "reloaded": true, "waiting_for_restart": waiting }),
+            ),
+            Reloaded::Refused { message, report, .. } => {
+                let error = serde_json::json!({
+                    "message": message, "type": "invalid_request_error", "param": null,
+                    "code": "invalid_configuration",
+                });
+                let answer = serde_json::json!({ "error": error, "report": report });
+                (StatusCode::UNPROCESSABLE_ENTITY, answer)
+            }
+            Reloaded::Unavailable => {
+                let message = "lb is ending, or busy with other reloads";
+                return error(StatusCode::SERVICE_UNAVAILABLE, "reload_unavailable", message);
+            }
+        };
+        typed(status, "application/json", answer.to_string())
     }
 
     /// Ready to be sent traffic: not "a provider is healthy", since one sick vendor must not take every lb out of
@@ -81,9 +141,10 @@ impl View {
         text(status, lines.collect::<String>())
     }
 
-    fn guarded<B>(&self, request: &Request<B>, path: &str) -> Response<Full<Bytes>> {
-        if self
-            .token
+    /// Why somebody may not ask for more than the probes.
+    fn refusal<B>(&self, request: &Request<B>) -> Option<Response<Full<Bytes>>> {
+        let token = self.token.load();
+        if token
             .as_ref()
             .is_some_and(|token| !token.is_in(request.headers()))
         {
@@ -95,26 +156,21 @@ impl View {
             response
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            return response;
+            return Some(response);
         }
-        if self.token.is_none() && !is_local(request) {
-            // A page in a browser on this machine can name loopback by any name that resolves to it.
-            return error(
+        // A page in a browser on this machine can name loopback by any name that resolves to it.
+        (token.is_none() && !is_local(request)).then(|| {
+            error(
                 StatusCode::FORBIDDEN,
                 "forbidden_host",
                 "ask for this by a loopback address",
-            );
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut response = error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "only GET is served here",
-            );
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
+            )
+        })
+    }
+
+    fn show(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return not_allowed("GET, HEAD");
         }
         match path {
             "/api/v1/state" => self.show_state(),
@@ -145,6 +201,15 @@ impl View {
             ),
         }
     }
+}
+
+fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
+    let message = format!("only {allowed} is served here");
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message);
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 /// Whether a request names this machine by a loopback address, and comes from no page elsewhere.

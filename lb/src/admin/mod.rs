@@ -7,6 +7,6 @@ mod answer;
 mod server;
 mod token;
 
-pub use answer::{Check, View};
+pub use answer::{Check, Reloaded, View};
 pub use server::serve;
 pub use token::Token;

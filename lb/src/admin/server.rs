@@ -36,8 +36,10 @@ pub async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
         };
         let view = Arc::clone(&view);
         tokio::spawn(async move {
-            let service =
-                service_fn(|request| std::future::ready(Ok::<_, Infallible>(view.answer(&request))));
+            let service = service_fn(|request| {
+                let view = Arc::clone(&view);
+                async move { Ok::<_, Infallible>(view.answer(&request).await) }
+            });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)

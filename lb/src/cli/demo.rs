@@ -9,7 +9,7 @@ use clap::Args;
 use super::{fail, log};
 use crate::config::{self, Failure};
 use crate::demo::{self, Started};
-use crate::run::Daemon;
+use crate::run::{Daemon, Inherited};
 
 /// What the command line chose.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ fn start(text: &str, daemon: &mut Option<Daemon>) -> io::Result<Started> {
         .map_err(|failure| io::Error::other(told(&failure)))?
         .config;
     log::install(&config.log);
-    let started = daemon.insert(Daemon::start(&config).map_err(io::Error::other)?);
+    let started = daemon.insert(Daemon::start(&config, Inherited::default()).map_err(io::Error::other)?);
     let data = started
         .data()
         .first()

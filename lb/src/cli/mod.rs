@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod log;
+mod reload;
 mod run;
 mod schema;
 
@@ -28,6 +29,8 @@ enum Verb {
     Check(check::Check),
     /// Show the share at work on simulated providers, in one process.
     Demo(demo::Options),
+    /// Have the running lb read its configuration again.
+    Reload(reload::Options),
     /// Serve until TERM, INT or QUIT.
     Run(run::Options),
     /// Print the JSON Schema of the configuration.
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
     match Arguments::parse().verb {
         Verb::Check(options) => ExitCode::from(check::check(&options)),
         Verb::Demo(options) => demo::demo(&options),
+        Verb::Reload(options) => reload::reload(&options),
         Verb::Run(options) => run::run(&options),
         Verb::Schema => schema::schema().map_or_else(|error| fail(70, error), |()| ExitCode::SUCCESS),
     }

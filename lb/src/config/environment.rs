@@ -31,6 +31,8 @@ pub(super) enum What {
     Host(String, u16),
     /// A readable file that nobody else should be able to read.
     Secret(PathBuf),
+    /// A socket that the service manager hands over, to `lb run` and nobody else.
+    Socket,
 }
 
 /// Tries every one of `needs`.
@@ -40,6 +42,7 @@ pub(super) fn check(needs: &[Need]) -> Vec<Diagnostic> {
             What::Address(address) => bind(need, *address),
             What::File(path) => open(need, path).err().map(|problem| *problem),
             What::Host(host, port) => look_up(need, host, *port),
+            What::Socket => None,
             What::Secret(path) => {
                 open(need, path).map_or_else(|problem| Some(*problem), |file| others_can_read(need, &file))
             }

@@ -1,6 +1,6 @@
 //! What clients connect to.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use super::{Cidr, Name};
 
@@ -9,8 +9,8 @@ use super::{Cidr, Name};
 pub struct Listener {
     /// Shown in logs.
     pub name: Name,
-    /// Where to bind; port 0 lets the system choose.
-    pub address: SocketAddr,
+    /// Where its connections come in.
+    pub place: Place,
     /// What it shows of itself; `None` is plain HTTP.
     pub tls: Option<ListenerTls>,
     /// HTTP/2: by ALPN with TLS, by prior knowledge without.
@@ -31,6 +31,39 @@ pub struct Listener {
     pub write_timeout: Duration,
     /// A longer request body is answered with 413. Bytes.
     pub max_body_bytes: u64,
+}
+
+/// Where a listener's connections come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An address to bind; port 0 lets the system choose.
+    Address(SocketAddr),
+    /// A socket that the service manager has bound and handed over under this name.
+    Inherited(Name),
+}
+
+impl Place {
+    /// The address, where the file says one.
+    pub const fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Inherited(_) => None,
+        }
+    }
+
+    /// Whether no other machine can reach it, for all that the file says.
+    pub fn is_loopback(&self) -> bool {
+        self.address().is_some_and(|address| address.ip().is_loopback())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Inherited(name) => write!(f, "fd:{name}"),
+        }
+    }
 }
 
 /// The certificates of a listener.

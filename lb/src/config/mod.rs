@@ -56,9 +56,10 @@ pub use self::{
     explain::{Origin, Setting},
     failure::{Checked, Failure},
     kernel::{Attach, Kernel, KernelMode, Signals, Steps},
-    listener::{Certificate, Listener, ListenerTls},
+    listener::{Certificate, Listener, ListenerTls, Place},
     model::{
-        Fallback, FirstToken, Kind, Model, NamedPool, Pattern, Peek, Read, Strategy, StreamMode, Target,
+        Fallback, FirstToken, Kind, Model, NamedPool, Notice, Pattern, Peek, Read, Strategy, StreamMode,
+        Target,
     },
     name::{Name, model_name_fault},
     observe::{Log, LogFormat, LogLevel, Metrics},

@@ -17,6 +17,8 @@ pub struct Server {
     pub drain_delay: Duration,
     /// How long open streams may go on after that.
     pub drain_timeout: Duration,
+    /// Whether the configuration is read again when its file changes.
+    pub watch: bool,
     /// A request body up to this size can be sent again. Bytes.
     pub replay_bytes: u64,
     /// A request with this header opts out of first-token deadlines and of the share.

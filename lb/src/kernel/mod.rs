@@ -192,6 +192,11 @@ impl Plane {
         Some(claim.slot)
     }
 
+    /// What is known of the endpoint with this slot is this from now on.
+    pub fn update(&self, slot: u16, endpoint: Endpoint) {
+        lock(&self.0.slots).update(slot, endpoint);
+    }
+
     /// Gives the slot of an endpoint back that is no more.
     pub fn release(&self, slot: u16) {
         lock(&self.0.slots).release(slot);

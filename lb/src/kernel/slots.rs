@@ -37,6 +37,13 @@ impl Slots {
         Some(Claim { slot, used: true })
     }
 
+    /// What is known of the endpoint that has `slot` is this from now on.
+    pub(super) fn update(&mut self, slot: u16, endpoint: Endpoint) {
+        if let Some(known) = self.taken.get_mut(usize::from(slot)).and_then(Option::as_mut) {
+            *known = endpoint;
+        }
+    }
+
     /// Gives a slot back.
     pub(super) fn release(&mut self, slot: u16) {
         if self
@@ -83,6 +90,18 @@ mod tests {
         assert_eq!(slots.claim(endpoint(9)), Some(Claim { slot: 0, used: true }));
         assert_eq!(slots.claim(endpoint(9)), Some(Claim { slot: 5, used: true }));
         assert_eq!(slots.claim(endpoint(9)), None);
+    }
+
+    #[test]
+    fn what_is_known_of_an_endpoint_changes_and_nobody_gets_a_slot_by_that() {
+        let mut slots = Slots::default();
+        slots.claim(endpoint(1));
+        slots.update(0, endpoint(2));
+        slots.update(1, endpoint(3));
+        assert_eq!((slots.get(0), slots.get(1)), (Some(endpoint(2)), None));
+        slots.release(0);
+        slots.update(0, endpoint(4));
+        assert_eq!(slots.get(0), None);
     }
 
     #[test]

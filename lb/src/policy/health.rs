@@ -132,6 +132,13 @@ impl Health {
         &self.params
     }
 
+    /// Takes other settings on at once and keeps what was learned: runs, counts, an ejection and its end.
+    pub fn set_params(&mut self, params: Params) {
+        self.window.resize(params.settings().window);
+        self.probes.set(params.settings());
+        self.params = params;
+    }
+
     /// Whether it can be chosen at `now`.
     pub fn standing(&self, now: Instant) -> Standing {
         match self.out {

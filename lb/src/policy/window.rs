@@ -64,6 +64,27 @@ impl Window {
         })
     }
 
+    /// Spans another time from now on. What was counted is kept, in the buckets in which it lies now; what the new span
+    /// is too short for is forgotten.
+    pub(super) fn resize(&mut self, span: Duration) {
+        let before = std::mem::replace(self, Self::new(span));
+        if before.width == self.width {
+            *self = before;
+            return;
+        }
+        let oldest = (before.current + 1).saturating_sub(BUCKETS as u64);
+        self.current = before.current.saturating_mul(before.width) / self.width;
+        for position in oldest..=before.current {
+            let here = position.saturating_mul(before.width) / self.width;
+            if here + BUCKETS as u64 <= self.current {
+                continue;
+            }
+            let (bucket, counts) = (&mut self.buckets[slot(here)], before.buckets[slot(position)]);
+            bucket.volume = bucket.volume.saturating_add(counts.volume);
+            bucket.failures = bucket.failures.saturating_add(counts.failures);
+        }
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.buckets = [Counts::default(); BUCKETS];

@@ -3,10 +3,10 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
+use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
 /// The client keys that are known, as digests: the keys themselves are nowhere in this process.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientKeys {
     required: bool,
     keys: Vec<(Box<str>, [u8; 32])>,
@@ -18,21 +18,23 @@ impl ClientKeys {
         Self { required, keys }
     }
 
-    /// Whether a request with these headers may go on. Every digest is compared, each in constant time, so that how
-    /// long a refusal takes says nothing about the keys.
-    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
+    /// Whether a request with these headers may go on: the name of its key, where one is asked for. Every digest is
+    /// compared, each in constant time, so that how long a refusal takes says nothing about the keys.
+    #[expect(
+        clippy::option_option,
+        reason = "whether it is admitted, and by which key if by any"
+    )]
+    pub(super) fn admits(&self, headers: &HeaderMap) -> Option<Option<&str>> {
         if !self.required {
-            return true;
+            return Some(None);
         }
-        let Some(key) = presented(headers) else {
-            return false;
-        };
-        let digest: [u8; 32] = Sha256::digest(key).into();
-        let mut known = subtle::Choice::from(0);
-        for (_, candidate) in &self.keys {
-            known |= candidate.ct_eq(&digest);
+        let digest: [u8; 32] = Sha256::digest(presented(headers)?).into();
+        let mut known = u64::MAX;
+        for (number, (_, candidate)) in (0..).zip(&self.keys) {
+            known.conditional_assign(&number, candidate.ct_eq(&digest));
         }
-        known.into()
+        let (name, _) = self.keys.get(usize::try_from(known).ok()?)?;
+        Some(Some(name))
     }
 }
 

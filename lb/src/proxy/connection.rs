@@ -64,10 +64,15 @@ pub(super) struct Served<'a> {
     pub(super) watched: Watched,
 }
 
-/// Serves `stream` until it ends.
-pub(super) async fn run(worker: Arc<Worker>, terms: &Terms, peer: Peer, stream: TcpStream) {
+/// Serves `stream` until it ends; `drain` is its listener's, which the caller holds.
+pub(super) async fn run(
+    worker: Arc<Worker>,
+    terms: &Terms,
+    peer: Peer,
+    stream: TcpStream,
+    mut drain: watch::Receiver<Drain>,
+) {
     let activity = Arc::new(Activity::new(Instant::now()));
-    let mut drain = worker.shared.drain.subscribe();
     // Boxed, so that a handshake's state goes when it is over.
     let opening = Box::pin(open(terms, stream, &activity));
     let opened = tokio::select! {
@@ -121,7 +126,7 @@ async fn open(
 
 /// Resolves `grace` after the end of accepting, or when all is being cut.
 async fn closing(drain: &mut watch::Receiver<Drain>, grace: Duration) {
-    // The sender is in `Shared`, which the caller holds.
+    // The sender is in the listener, which the caller holds.
     drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
     let now = drain.wait_for(|drain| *drain == Drain::Now);
     drop(tokio::time::timeout(grace, now).await);

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -140,7 +140,13 @@ impl Pace {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        if let Some(frame) = poll_fn(|cx| Poll::Ready(poll_once(body, cx))).await {
+        let there = poll_fn(|cx| {
+            Poll::Ready(match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Pending => None,
+                Poll::Ready(frame) => Some(frame),
+            })
+        });
+        if let Some(frame) = there.await {
             return Ok(frame);
         }
         let now = Instant::now();
@@ -149,16 +155,6 @@ impl Pace {
         let due = behind.min(now + self.rules.body_timeout);
         let next = tokio::time::timeout_at(due, body.frame()).await;
         next.map_err(|_elapsed| Refusal::SlowBody)
-    }
-}
-
-fn poll_once<B: http_body::Body + Unpin>(
-    body: &mut B,
-    cx: &mut Context<'_>,
-) -> Option<Option<Result<Frame<B::Data>, B::Error>>> {
-    match Pin::new(body).poll_frame(cx) {
-        Poll::Pending => None,
-        Poll::Ready(frame) => Some(frame),
     }
 }
 

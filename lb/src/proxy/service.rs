@@ -8,6 +8,7 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 
+use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
 use super::body::Body;
@@ -39,6 +40,10 @@ pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// Answers one request. There is always an answer: what goes wrong is one as well.
 ///
 /// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function would keep the request twice"
+)]
 pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
@@ -50,11 +55,15 @@ pub(super) fn serve(
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
-        let answered = match route(&worker, &mut request) {
+        let mut arrival = Arrival::of(&worker, unix, &peer, id, &request);
+        let answered = match route(&worker, &mut arrival, &mut request) {
             Ok(Routed::Answered(response)) => Ok(response),
-            Ok(Routed::Forward(live)) => forward(&worker, &live, rules, &peer, &id, &mut request).await,
+            Ok(Routed::Forward(live)) => {
+                forward(&worker, &live, rules, &peer, &mut arrival, &mut request).await
+            }
             Err(refusal) => Err(refusal),
         };
+        let outcome = if answered.is_ok() { "ok" } else { "refused" };
         let mut response = answered.unwrap_or_else(|refusal| {
             worker.shared.metrics.refused(refusal.code());
             let mut response = refusal.response(0);
@@ -63,7 +72,8 @@ pub(super) fn serve(
             }
             response
         });
-        headers::stamp(response.headers_mut(), id);
+        arrival.answered(outcome, &response);
+        headers::stamp(response.headers_mut(), arrival.id);
         busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
         response.body_mut().keep(busy);
         Ok(response)
@@ -78,16 +88,16 @@ enum Routed {
     Forward(Arc<Live>),
 }
 
-fn route(worker: &Worker, request: &mut Request<Incoming>) -> Result<Routed, Refusal> {
+fn route(worker: &Worker, arrival: &mut Arrival, request: &mut Request<Incoming>) -> Result<Routed, Refusal> {
     validate::check(request)?;
     let path = request.uri().path();
     if path != "/v1" && !path.starts_with("/v1/") {
         return Err(Refusal::NotFound);
     }
-    if !worker.shared.keys.admits(request.headers()) {
-        return Err(Refusal::InvalidKey);
-    }
     let live = worker.shared.live.load_full();
+    if let Some(name) = live.keys.admits(request.headers()).ok_or(Refusal::InvalidKey)? {
+        arrival.known_as(name);
+    }
     match listing(worker, &live, request.method(), path) {
         Some(listing) => listing.map(Routed::Answered),
         None => Ok(Routed::Forward(live)),
@@ -119,7 +129,7 @@ async fn forward(
     live: &Arc<Live>,
     rules: Rules,
     peer: &Peer,
-    id: &HeaderValue,
+    arrival: &mut Arrival,
     request: &mut Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let Received {
@@ -136,15 +146,19 @@ async fn forward(
     check_kind(&chain, path)?;
     let sent = Sent {
         streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: request
-            .headers()
-            .contains_key(&worker.shared.server.exempt_header),
-        replayable: is_replayable(worker, bytes.as_ref()),
+        exempt: request.headers().contains_key(&live.server.exempt_header),
+        replayable: is_replayable(live, bytes.as_ref()),
         repeatable: is_repeatable(request.method(), path, envelope.as_ref()),
     };
     let identity = chain.links.iter().any(|link| link.model.is_strict());
+    let length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
     let bodiless = *request.method() == Method::HEAD;
-    let fields = Forwardable::new(std::mem::take(request.headers_mut()), peer, id.clone(), identity);
+    let fields = Forwardable::new(
+        std::mem::take(request.headers_mut()),
+        peer,
+        arrival.id.clone(),
+        identity,
+    );
     // Goes with this future, at the commit: the fields are views of hyper's read buffer, and nothing may hold that
     // while a response streams.
     let prepared = Prepared::new(
@@ -154,15 +168,15 @@ async fn forward(
         bytes,
         envelope,
     );
-    let account = Account::open(Arc::clone(&chain));
+    let account = Account::open(worker, Arc::clone(&chain), arrival, sent, length);
     let mut response = exchange(worker, live, &chain, sent, &prepared, account).await;
     headers::returnable(response.headers_mut(), bodiless);
     Ok(response)
 }
 
 /// Whether a body may be sent a second time, by `server.replay_bytes`.
-fn is_replayable(worker: &Worker, body: Option<&bytes::Bytes>) -> bool {
-    body.is_none_or(|body| body.len() as u64 <= worker.shared.server.replay_bytes)
+fn is_replayable(live: &Live, body: Option<&bytes::Bytes>) -> bool {
+    body.is_none_or(|body| body.len() as u64 <= live.server.replay_bytes)
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.

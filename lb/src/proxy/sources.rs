@@ -14,7 +14,8 @@ pub(super) struct Sources {
     allowed: Vec<Cidr>,
     /// `None` counts nothing.
     limit: Option<NonZeroU32>,
-    open: Mutex<HashMap<IpAddr, u32>>,
+    /// Shared with the forms that these limits had before.
+    open: Arc<Mutex<HashMap<IpAddr, u32>>>,
 }
 
 /// Why a connection is closed as soon as it was accepted.
@@ -35,7 +36,16 @@ impl Sources {
         Self {
             allowed,
             limit,
-            open: Mutex::default(),
+            open: Arc::default(),
+        }
+    }
+
+    /// Other limits for the same clients: connections that were counted count on.
+    pub(super) fn with(&self, allowed: Vec<Cidr>, limit: Option<NonZeroU32>) -> Self {
+        Self {
+            allowed,
+            limit,
+            open: Arc::clone(&self.open),
         }
     }
 

@@ -103,6 +103,11 @@ impl Identity {
         })
     }
 
+    /// Whether it comes from these files and offers the same.
+    pub fn is_of(&self, tls: &config::ListenerTls, http2: bool) -> bool {
+        self.tls == *tls && self.http2 == http2
+    }
+
     /// Reads the files again. Returns whether they have changed and are in use now; what cannot be used is an error
     /// once, and leaves in use what was.
     pub fn refresh(&self) -> Result<bool, IdentityError> {

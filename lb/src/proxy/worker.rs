@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tokio::sync::watch;
 
+use super::access::AccessLog;
 use super::auth::ClientKeys;
 use crate::clock::Clock;
 use crate::config;
@@ -25,19 +26,21 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// The shell's clock.
     pub clock: Clock,
-    /// What holds for every request.
-    pub server: config::Server,
-    /// Who may send.
-    pub keys: ClientKeys,
+    /// Where a line for each request goes.
+    pub access: Option<AccessLog>,
     /// How far the process is in ending.
     pub drain: watch::Sender<Drain>,
     /// The Unix second in which the process began.
     pub started: u64,
 }
 
-/// The table, and how to reach each of its endpoints.
+/// All of a configuration that requests meet.
 #[derive(Debug)]
 pub struct Live {
+    /// What holds for every request.
+    pub server: config::Server,
+    /// Who may send.
+    pub keys: ClientKeys,
     /// What each model leads to.
     pub table: Table,
     /// By endpoint id.
@@ -45,12 +48,14 @@ pub struct Live {
 }
 
 /// How to reach an endpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Route {
     /// Its addresses and connections.
     pub destination: Arc<Destination>,
     /// What `host` says to it.
     pub host: HeaderValue,
+    /// Tells whether the files that its TLS is made of have changed.
+    pub files: [u8; 32],
 }
 
 /// How far the process is in ending. It only moves forward.

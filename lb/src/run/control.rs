@@ -2,15 +2,17 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::kernel::Kernel;
-use super::{StartError, certificates, dns};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use super::listeners::Listeners;
+use super::{StartError, certificates};
 use crate::admin::{self, View};
-use crate::config::Config;
-use crate::proxy::{Drain, Identity, Shared};
+use crate::proxy::{Drain, Shared};
 
 /// How often idle upstream connections are looked at: a model server's close is noticed within this time.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -24,37 +26,95 @@ pub(super) fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     bound.map_err(|source| StartError::bind("admin", address, source))
 }
 
-/// Starts the thread; it ends when the drain is over.
-pub(super) fn start(
-    shared: Arc<Shared>,
-    config: &Config,
-    listener: TcpListener,
+/// The control thread, to be given work.
+#[derive(Debug)]
+pub(super) struct Control {
+    handle: Handle,
     view: Arc<View>,
-    identities: Vec<(String, Arc<Identity>)>,
-    kernel: Arc<Kernel>,
-) -> Result<JoinHandle<()>, StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(StartError::Thread)?;
-    let config = config.clone();
-    let body = move || {
-        runtime.block_on(async move {
-            dns::start(&shared, &config, &kernel);
-            tokio::spawn(sweep(Arc::clone(&shared)));
-            tokio::spawn(certificates::keep_fresh(identities));
-            let serving = tokio::spawn(async move { serve(listener, view).await });
-            // Whoever asks is answered until the very end: that is when operators look.
-            let mut drain = shared.drain.subscribe();
-            // Its sender is in `shared`, so it cannot close.
-            drop(drain.wait_for(|drain| *drain == Drain::Now).await);
-            serving.abort();
-        });
-    };
-    std::thread::Builder::new()
-        .name("lb-control".to_owned())
-        .spawn(body)
-        .map_err(StartError::Thread)
+    admin: Mutex<Option<Admin>>,
+}
+
+/// The admin listener that is in use.
+#[derive(Debug)]
+struct Admin {
+    socket: TcpListener,
+    serving: AbortHandle,
+}
+
+impl Control {
+    /// Starts the thread; it ends when the drain is over.
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        listeners: Arc<Listeners>,
+        view: View,
+    ) -> Result<(Self, JoinHandle<()>), StartError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(StartError::Thread)?;
+        let control = Self {
+            handle: runtime.handle().clone(),
+            view: Arc::new(view),
+            admin: Mutex::default(),
+        };
+        let body = move || {
+            runtime.block_on(async move {
+                tokio::spawn(sweep(Arc::clone(&shared)));
+                tokio::spawn(certificates::keep_fresh(listeners));
+                // Whoever asks is answered until the very end: that is when operators look.
+                let mut drain = shared.drain.subscribe();
+                // Its sender is in `shared`, so it cannot close.
+                drop(drain.wait_for(|drain| *drain == Drain::Now).await);
+            });
+        };
+        let thread = std::thread::Builder::new().name("lb-control".to_owned());
+        Ok((control, thread.spawn(body).map_err(StartError::Thread)?))
+    }
+
+    /// Where tasks go that are to run on this thread.
+    pub(super) const fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// What the admin listener shows.
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Answers operators on `socket` from now on, and on no other. Connections that are open go on.
+    pub(super) fn serve(&self, socket: TcpListener) -> io::Result<()> {
+        let own = socket.try_clone()?;
+        let view = Arc::clone(&self.view);
+        let task = self.handle.spawn(async move { serve(own, view).await });
+        let next = Admin {
+            socket,
+            serving: task.abort_handle(),
+        };
+        if let Some(before) = self.admin().replace(next) {
+            before.serving.abort();
+        }
+        Ok(())
+    }
+
+    /// Accepts no more operators: somebody else answers them now.
+    pub(super) fn leave(&self) {
+        if let Some(before) = self.admin().take() {
+            before.serving.abort();
+        }
+    }
+
+    /// A descriptor of the admin listener's socket.
+    pub(super) fn socket(&self) -> io::Result<TcpListener> {
+        let admin = self.admin();
+        let admin = admin
+            .as_ref()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        admin.socket.try_clone()
+    }
+
+    fn admin(&self) -> MutexGuard<'_, Option<Admin>> {
+        self.admin.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 async fn serve(listener: TcpListener, view: Arc<View>) {

@@ -13,7 +13,8 @@ use crate::proxy::IdentityError;
 pub enum StartError {
     /// Another process has the address.
     #[error(
-        "listener `{name}`: {address} is in use by another process; stop it, or change the listener's `address`"
+        "listener `{name}`: {address} is in use by another process; stop it, change the listener's `address`, or take \
+         over from it, if it is an lb, with --takeover"
     )]
     AddressInUse {
         /// The listener.
@@ -55,6 +56,19 @@ pub enum StartError {
     /// A thread or its runtime could not be made.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
+    /// The service manager has handed over no socket of that name.
+    #[error(
+        "listener `{name}`: no socket is called `{wanted}` among those that were handed over ({handed}); name it by \
+         `FileDescriptorName={wanted}` in the .socket unit"
+    )]
+    NotInherited {
+        /// The listener.
+        name: String,
+        /// The name of its socket.
+        wanted: String,
+        /// The names that there are.
+        handed: String,
+    },
     /// The port is one that only a privileged process may bind.
     #[error("listener `{name}`: no permission to bind {address}; ports below 1024 need CAP_NET_BIND_SERVICE")]
     Permission {
@@ -63,6 +77,12 @@ pub enum StartError {
         /// Where it should listen.
         address: SocketAddr,
     },
+    /// There is nobody to take over from.
+    #[error(
+        "cannot take over: {0}; start without --takeover if none runs, or name the file that it runs from with -c, as \
+         the same user and with the same RUNTIME_DIRECTORY"
+    )]
+    Unreachable(String),
     /// A provider's TLS cannot be set up.
     #[error("provider `{provider}`: {reason}")]
     Tls {
@@ -92,7 +112,11 @@ impl StartError {
         match self {
             Self::File { .. } | Self::Identity { .. } | Self::Tls { .. } => 78,
             Self::Kernel(missing) if missing.is_privilege() => 77,
-            Self::AddressInUse { .. } | Self::Bind { .. } | Self::Kernel(_) => 69,
+            Self::AddressInUse { .. }
+            | Self::Bind { .. }
+            | Self::Kernel(_)
+            | Self::NotInherited { .. }
+            | Self::Unreachable(_) => 69,
             Self::Permission { .. } => 77,
             Self::Thread(_) => 70,
         }

@@ -16,10 +16,11 @@ mod settings;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use lb_ebpf::Counter;
 use tokio::runtime::Runtime;
 
@@ -28,12 +29,12 @@ use self::readmit::inquire;
 use self::settings::{destinations, settings};
 use super::StartError;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::kernel::signal::Endpoint;
 use crate::kernel::{self, Counters, Mode, Observer, Plane, Started};
 use crate::metrics::{Metrics, TrafficMetrics};
 use crate::net::{Fates, SocketHook};
-use crate::proxy::{Drain, Route, Shared};
+use crate::proxy::{Drain, Live, Route, Shared};
 use crate::upstream::State;
 
 /// The plane as the rest of the daemon sees it; without one it does nothing.
@@ -44,8 +45,10 @@ pub(super) struct Kernel {
     /// How it is, in a word or with the reason why it is not.
     mode: String,
     missing: Vec<String>,
-    /// By endpoint id; endpoints without a slot are not watched.
-    watched: Vec<Option<Watched>>,
+    /// By endpoint id of the table that is in force or about to be; endpoints without a slot are not watched.
+    watched: ArcSwap<Vec<Option<Arc<Watched>>>>,
+    /// Every provider that there has been, by its number.
+    providers: Mutex<Vec<config::Name>>,
     fates: Arc<Fates>,
 }
 
@@ -97,8 +100,10 @@ impl Kernel {
         }
         let mode = plane.rungs().name();
         metrics.kernel_mode(mode);
+        let mut providers = Vec::new();
         let kernel = Self {
-            watched: watch(&plane, config, routes, metrics),
+            watched: ArcSwap::from_pointee(watch(&plane, &mut providers, (config, routes), metrics)),
+            providers: Mutex::new(providers),
             counters: plane.counters().ok(),
             plane: Some(plane),
             mode: mode.to_owned(),
@@ -115,7 +120,8 @@ impl Kernel {
             counters: None,
             mode: why.map_or_else(|| "off".to_owned(), |why| format!("off: {why}")),
             missing: why.iter().map(ToString::to_string).collect(),
-            watched: Vec::new(),
+            watched: ArcSwap::default(),
+            providers: Mutex::default(),
             fates: Arc::default(),
         }
     }
@@ -123,6 +129,25 @@ impl Kernel {
     /// `tc`, `cgroup`, both, or `off` with the reason.
     pub(super) fn mode(&self) -> &str {
         &self.mode
+    }
+
+    /// Watches the endpoints of another configuration from now on: those that stay keep their slots.
+    pub(super) fn adopt(&self, config: &Config, routes: &[Route], metrics: &Metrics) {
+        let Some(plane) = &self.plane else { return };
+        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = watch(plane, &mut providers, (config, routes), metrics);
+        drop(providers);
+        let before = self.watched.swap(Arc::new(next));
+        let now = self.watched.load();
+        for gone in before.iter().flatten() {
+            if !now.iter().flatten().any(|watched| watched.slot == gone.slot) {
+                plane.release(gone.slot);
+            }
+        }
+        let addresses: Vec<IpAddr> = destinations(config);
+        for gap in plane.cover(&addresses) {
+            tracing::warn!(missing = %gap, "the kernel sees only a part of the connections");
+        }
     }
 
     /// What a worker's new sockets are shown to.
@@ -152,8 +177,10 @@ impl Kernel {
 
     /// Brings the series up to date.
     pub(super) fn publish(&self) {
-        for (watched, counted) in self.counted() {
-            watched.metrics.publish(counted);
+        for watched in self.watched.load().iter().flatten() {
+            if let Some(counted) = self.read(watched) {
+                watched.metrics.publish(counted);
+            }
         }
     }
 
@@ -166,15 +193,10 @@ impl Kernel {
             .providers
             .iter_mut()
             .flat_map(|provider| &mut provider.endpoints);
-        for (endpoint, watched) in endpoints.zip(&self.watched) {
+        for (endpoint, watched) in endpoints.zip(self.watched.load().iter()) {
             let counted = watched.as_ref().and_then(|watched| self.read(watched));
             endpoint.kernel = counted.map(BTreeMap::from_iter);
         }
-    }
-
-    fn counted(&self) -> impl Iterator<Item = (&Watched, impl Iterator<Item = (&'static str, u64)>)> {
-        let watched = self.watched.iter().flatten();
-        watched.filter_map(|watched| Some((watched, self.read(watched)?)))
     }
 
     fn read(&self, watched: &Watched) -> Option<impl Iterator<Item = (&'static str, u64)> + use<>> {
@@ -182,20 +204,26 @@ impl Kernel {
         Some(Counter::NAMES.into_iter().zip(stats.counters))
     }
 
-    /// Ids of the endpoints for which what is seen has consequences.
-    fn acting(&self) -> Vec<usize> {
-        let acts = |watched: &Option<Watched>| watched.as_ref().is_some_and(|watched| watched.acts);
-        let all = self.watched.iter().enumerate();
-        all.filter(|(_, watched)| acts(watched))
-            .map(|(id, _)| id)
-            .collect()
+    fn in_slot(&self, slot: u16) -> Option<Arc<Watched>> {
+        let watched = self.watched.load();
+        let mut all = watched.iter().flatten();
+        all.find(|watched| watched.slot == slot).map(Arc::clone)
     }
 
-    fn endpoint_in(&self, slot: u16) -> Option<(usize, &Watched)> {
-        let all = self.watched.iter().enumerate();
-        all.filter_map(|(id, watched)| Some((id, watched.as_ref()?)))
-            .find(|(_, watched)| watched.slot == slot)
+    /// The endpoints for which what is seen has consequences, by their slots.
+    fn acting(&self) -> Vec<u16> {
+        let watched = self.watched.load();
+        let acting = watched.iter().flatten().filter(|watched| watched.acts);
+        acting.map(|watched| watched.slot).collect()
     }
+}
+
+/// The id that the endpoint with this slot has in that table. Ids are of one table only; a slot is the endpoint's for as
+/// long as it is configured.
+fn id_of(live: &Live, slot: u16) -> Option<usize> {
+    live.routes
+        .iter()
+        .position(|route| route.destination.slot() == Some(slot))
 }
 
 impl Thread {
@@ -217,7 +245,7 @@ impl Thread {
 async fn observe(observer: Observer, kernel: Arc<Kernel>, shared: Arc<Shared>) {
     let mut over = shared.drain.subscribe();
     let (known, swept) = (Arc::clone(&kernel.fates), Arc::clone(&kernel.fates));
-    let (asked, hook) = (kernel.acting(), kernel.hook());
+    let (asked, hook) = (Arc::clone(&kernel), kernel.hook());
     let react = React::new(kernel, Arc::clone(&shared));
     let observing = observer.run(
         move |cookie| known.phase(cookie),
@@ -242,10 +270,21 @@ async fn sweep(fates: &Fates) {
     }
 }
 
-/// A slot for each endpoint, which its connections are followed under.
-fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) -> Vec<Option<Watched>> {
+/// A slot for each endpoint, which its connections are followed under. `known` numbers the providers for as long as the
+/// process lives: several of them lost at once tell of our own link.
+fn watch(
+    plane: &Plane,
+    known: &mut Vec<config::Name>,
+    (config, routes): (&Config, &[Route]),
+    metrics: &Metrics,
+) -> Vec<Option<Arc<Watched>>> {
     let mut watched = Vec::new();
-    for (number, provider) in config.providers.iter().enumerate() {
+    for provider in &config.providers {
+        let number = known.iter().position(|name| *name == provider.name);
+        let number = number.unwrap_or_else(|| {
+            known.push(provider.name.clone());
+            known.len() - 1
+        });
         for endpoint in &provider.endpoints {
             let known = Endpoint {
                 provider: u32::try_from(number).unwrap_or(u32::MAX),
@@ -254,14 +293,22 @@ fn watch(plane: &Plane, config: &Config, routes: &[Route], metrics: &Metrics) ->
                     .as_ref()
                     .map_or(Duration::ZERO, |health| health.settings().max_ejection),
             };
-            let slot = plane.claim(known);
-            if let (Some(slot), Some(route)) = (slot, routes.get(watched.len())) {
+            let route = routes.get(watched.len());
+            let slot = route.and_then(|route| {
+                if let Some(slot) = route.destination.slot() {
+                    plane.update(slot, known);
+                    return Some(slot);
+                }
+                let slot = plane.claim(known)?;
                 route.destination.follow_as(slot);
-            }
-            watched.push(slot.map(|slot| Watched {
-                slot,
-                acts: provider.kernel_signals,
-                metrics: metrics.traffic(provider.name.as_str(), endpoint.name.as_str(), &KINDS),
+                Some(slot)
+            });
+            watched.push(slot.map(|slot| {
+                Arc::new(Watched {
+                    slot,
+                    acts: provider.kernel_signals,
+                    metrics: metrics.traffic(provider.name.as_str(), endpoint.name.as_str(), &KINDS),
+                })
             }));
         }
     }

@@ -9,8 +9,23 @@ use crate::admin::Token;
 use crate::config::{Admin, ApiKey, Auth, AuthHeader, Config};
 use crate::proxy::ClientKeys;
 
+/// What the files with secrets hold.
+pub(super) struct Secrets {
+    pub(super) providers: Vec<Option<HeaderValue>>,
+    pub(super) clients: ClientKeys,
+}
+
+impl Secrets {
+    pub(super) fn read(config: &Config) -> Result<Self, StartError> {
+        Ok(Self {
+            providers: of_providers(config)?,
+            clients: of_clients(&config.auth)?,
+        })
+    }
+}
+
 /// The header value of each provider's key, in the configuration's order.
-pub(super) fn of_providers(config: &Config) -> Result<Vec<Option<HeaderValue>>, StartError> {
+fn of_providers(config: &Config) -> Result<Vec<Option<HeaderValue>>, StartError> {
     config
         .providers
         .iter()
@@ -40,7 +55,7 @@ pub(super) fn of_providers(config: &Config) -> Result<Vec<Option<HeaderValue>>, 
 }
 
 /// The digests of the client keys.
-pub(super) fn of_clients(auth: &Auth) -> Result<ClientKeys, StartError> {
+fn of_clients(auth: &Auth) -> Result<ClientKeys, StartError> {
     let one = |key: &crate::config::ClientKey| {
         let what = format!("client key `{}`", key.name);
         let text = read(&what, &key.sha256_file)?;

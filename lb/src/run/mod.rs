@@ -1,7 +1,7 @@
 //! Wires the parts into a running daemon, and takes it down again.
 //!
 //! ```text
-//! main thread       signals, drain
+//! main thread       signals, reloads, drain
 //! lb-worker-N       accepts, serves, sends: one current-thread runtime each
 //! lb-control        admin listener, DNS, certificates, sweeping of idle connections
 //! lb-kernel         what the kernel sees of connections, where it is asked to watch
@@ -15,119 +15,167 @@ mod control;
 mod descriptors;
 mod dns;
 mod error;
+mod handover;
+mod inherited;
 mod kernel;
 mod keys;
+mod listeners;
+mod log;
+mod reload;
 mod routes;
+mod service_manager;
+mod serving;
 mod signals;
+mod source;
 mod workers;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::{mpsc, watch};
 
 use crate::admin::{Check, View};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
-use crate::proxy::{self, BindError, Bound, Drain, Live, Shared};
+use crate::policy::time::Instant;
+use crate::proxy::{Drain, Live, Route, Shared, Writer};
 use crate::upstream::{Context, Table};
 
+use self::control::Control;
 use self::kernel::Kernel;
+use self::keys::Secrets;
+use self::listeners::Listeners;
+use self::reload::Request;
+use self::workers::Workers;
 
 pub use error::StartError;
+pub use handover::{Predecessor, Told, request_reload, take_over};
+pub use inherited::Inherited;
+pub use log::{Form, form};
 pub use signals::until_drained;
+pub use source::Source;
 
 /// A daemon that serves.
 #[derive(Debug)]
 pub struct Daemon {
     shared: Arc<Shared>,
-    data: Vec<SocketAddr>,
+    listeners: Arc<Listeners>,
+    workers: Workers,
+    count: usize,
+    control: Control,
+    kernel: Arc<Kernel>,
+    /// What is in force, as it was configured.
+    config: Mutex<Config>,
     admin: SocketAddr,
     threads: Vec<JoinHandle<()>>,
-    drain_delay: Duration,
-    drain_timeout: Duration,
+    /// Ends last: the others have lines for it.
+    writer: Option<Writer>,
+    /// Who wants a reload.
+    requests: mpsc::Receiver<Request>,
 }
 
 impl Daemon {
-    /// Starts what `config` says. Nothing runs if this fails.
-    pub fn start(config: &Config) -> Result<Self, StartError> {
+    /// Starts what `config` says, on the sockets that were handed over and on new ones. Nothing runs if this fails.
+    pub fn start(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
         descriptors::raise();
-        let workers = workers::count(config.server.workers);
-        let bound = bind(config, workers)?;
-        let admin = control::bind(config.admin.address)?;
-        let shared = Arc::new(shared(config, workers)?);
+        let count = workers::count(config.server.workers);
+        let admin = match inherited.take_admin(config.admin.address) {
+            Some(socket) => socket,
+            None => control::bind(config.admin.address)?,
+        };
+        let listeners = Arc::new(Listeners::new(inherited, count));
+        let plan = listeners.plan(config)?;
+        let (shared, writer) = shared(config, count)?;
+        let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
         let (kernel, observing) =
             Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
         let kernel = Arc::new(kernel);
-        let view = Arc::new(view(&shared, &kernel, token));
-        let data = bound.iter().map(|bound| bound.address).collect();
+        let (asking, requests) = mpsc::channel(REQUESTS);
+        let view = view(&shared, &kernel, token, asking);
         let admin_address = admin
             .local_addr()
             .map_err(|source| StartError::bind("admin", config.admin.address, source))?;
-        announce(config, &bound, admin_address, workers, kernel.mode());
-        let identities = certificates::of(&bound);
-        let mut threads = vec![control::start(
-            Arc::clone(&shared),
-            config,
-            admin,
-            view,
-            identities,
-            Arc::clone(&kernel),
-        )?];
-        let rest = workers::start(&shared, bound, workers, &kernel).and_then(|mut started| {
+        let (control, thread) = Control::start(Arc::clone(&shared), Arc::clone(&listeners), view)?;
+        let mut threads = vec![thread];
+        let rest = control.serve(admin).map_err(StartError::Thread).and_then(|()| {
+            let (workers, started) = Workers::start(&shared, count, &kernel)?;
+            threads.extend(started);
             if let Some(observing) = observing {
-                started.push(observing.start(&kernel, &shared)?);
+                threads.push(observing.start(&kernel, &shared)?);
             }
-            Ok(started)
+            Ok(workers)
         });
-        match rest {
-            Ok(started) => threads.extend(started),
+        let workers = match rest {
+            Ok(workers) => workers,
             Err(error) => {
-                // The control thread ends with the drain, as it would have.
+                // What has been started ends with the drain, as it would have.
                 shared.drain.send_replace(Drain::Now);
                 return Err(error);
             }
-        }
+        };
+        let names = dns::named(config, &shared.live.load().routes, |_| true);
+        dns::keep(control.handle(), names, &kernel);
+        listeners.commit(plan, &workers);
+        shared.metrics.reloaded(true);
+        announce(config, admin_address, count, kernel.mode());
         Ok(Self {
             shared,
-            data,
+            listeners,
+            workers,
+            count,
+            control,
+            kernel,
+            config: Mutex::new(config.clone()),
             admin: admin_address,
             threads,
-            drain_delay: config.server.drain_delay,
-            drain_timeout: config.server.drain_timeout,
+            writer,
+            requests,
         })
     }
 
     /// Where clients connect, in the configuration's order.
-    pub fn data(&self) -> &[SocketAddr] {
-        &self.data
+    pub fn data(&self) -> Vec<SocketAddr> {
+        self.listeners.live().iter().map(|bound| bound.address).collect()
     }
 
-    /// Where operators connect.
+    /// Where operators connected at the start.
     pub fn admin(&self) -> SocketAddr {
         self.admin
     }
 
     /// Requests from now on are not wanted; what is open may go on for the time configured.
     pub async fn drain(&self) {
-        self.shared.drain.send_replace(Drain::Announced);
-        tokio::time::sleep(self.drain_delay).await;
-        self.shared.drain.send_replace(Drain::Closing);
+        let server = self.shared.live.load().server.clone();
+        self.advance(Drain::Announced);
+        tokio::time::sleep(server.drain_delay).await;
+        self.finish(server.drain_timeout).await;
+    }
+
+    /// Accepts nothing any more, and waits until all that is open has ended, for `limit` at most.
+    async fn finish(&self, limit: Duration) {
+        self.advance(Drain::Closing);
+        let end = tokio::time::Instant::now() + limit;
         let all_closed = async {
-            while self.shared.metrics.connections.get() > 0 {
+            let mut said = None;
+            loop {
+                let open = self.shared.metrics.connections.get();
+                if said.replace(open) != Some(open) {
+                    let left = end.saturating_duration_since(tokio::time::Instant::now());
+                    service_manager::draining(open, left);
+                }
+                if open == 0 {
+                    return;
+                }
                 tokio::time::sleep(POLL).await;
             }
         };
-        if tokio::time::timeout(self.drain_timeout, all_closed)
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(limit, all_closed).await.is_err() {
             tracing::warn!(
                 open = self.shared.metrics.connections.get(),
                 "drain timed out: cutting what is open"
@@ -137,71 +185,97 @@ impl Daemon {
 
     /// Ends every thread and cuts whatever is still open.
     pub fn stop(self) {
-        self.shared.drain.send_replace(Drain::Now);
+        self.advance(Drain::Now);
         for thread in self.threads {
             if thread.join().is_err() {
                 tracing::error!("a thread panicked");
             }
         }
+        if let Some(writer) = self.writer {
+            writer.finish();
+        }
+    }
+
+    fn advance(&self, to: Drain) {
+        self.listeners.advance(to);
+        self.shared.drain.send_replace(to);
     }
 }
+
+/// Reloads that may wait at a time; more are refused.
+const REQUESTS: usize = 8;
 
 /// How often a drain looks whether all is closed.
 const POLL: Duration = Duration::from_millis(20);
 
-fn bind(config: &Config, workers: usize) -> Result<Vec<Bound>, StartError> {
-    let one = |listener: &crate::config::Listener| {
-        let name = listener.name.as_str();
-        proxy::bind(listener, workers).map_err(|error| match error {
-            BindError::Address(source) => StartError::bind(name, listener.address, source),
-            BindError::Identity(source) => StartError::Identity {
-                name: name.to_owned(),
-                source,
-            },
-        })
-    };
-    config.listeners.iter().map(one).collect()
-}
-
-fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
+fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
     let clock = Clock::start();
-    let edges: Vec<Duration> = config
-        .metrics
-        .first_token_buckets
-        .iter()
-        .map(|edge| Duration::from_secs_f64(*edge))
-        .collect();
-    let metrics = Arc::new(Metrics::new(&edges));
-    let keys = keys::of_providers(config)?;
-    let table = Table::build(
+    let metrics = Arc::new(Metrics::new(&edges(config)));
+    let routes = routes::build(config, workers, None)?;
+    let live = live(
         config,
-        &mut Context {
-            metrics: &metrics,
-            keys: &keys,
-            now: clock.now(),
-            draw: &mut || Draw::new(fastrand::f64()),
-        },
+        routes,
+        &Secrets::read(config)?,
+        (&metrics, None, clock.now()),
     );
-    let routes = routes::build(config, workers)?;
-    Ok(Shared {
-        live: ArcSwap::from_pointee(Live { table, routes }),
+    let (access, writer) = log::access(&config.log, &metrics)?.unzip();
+    let shared = Shared {
+        live: ArcSwap::from_pointee(live),
         metrics,
         clock,
-        server: config.server.clone(),
-        keys: keys::of_clients(&config.auth)?,
         drain: watch::Sender::new(Drain::No),
         started: SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs(),
-    })
+        access,
+    };
+    Ok((shared, writer))
 }
 
-fn view(shared: &Arc<Shared>, kernel: &Arc<Kernel>, token: Option<crate::admin::Token>) -> View {
+/// The edges of the first-token histogram.
+fn edges(config: &Config) -> Vec<Duration> {
+    let edges = config.metrics.first_token_buckets.iter();
+    edges.map(|edge| Duration::from_secs_f64(*edge)).collect()
+}
+
+/// What requests meet. It cannot fail, because what has been learned is shared with the table `before`.
+fn live(
+    config: &Config,
+    routes: Vec<Route>,
+    secrets: &Secrets,
+    (metrics, before, now): (&Metrics, Option<&Table>, Instant),
+) -> Live {
+    metrics.count_usage(config.metrics.usage);
+    let table = Table::build(
+        config,
+        &mut Context {
+            metrics,
+            keys: &secrets.providers,
+            now,
+            before,
+            draw: &mut || Draw::new(fastrand::f64()),
+        },
+    );
+    Live {
+        table,
+        routes,
+        server: config.server.clone(),
+        keys: secrets.clients.clone(),
+    }
+}
+
+fn view(
+    shared: &Arc<Shared>,
+    kernel: &Arc<Kernel>,
+    token: Option<crate::admin::Token>,
+    asking: mpsc::Sender<Request>,
+) -> View {
     let [counted, described] = [0; 2].map(|_| Arc::clone(kernel));
     let [metrics, state, checks] = [0; 3].map(|_| Arc::clone(shared));
     View {
-        token,
+        token: ArcSwapOption::from_pointee(token),
+        reload: Box::new(move || Box::pin(reload::ask(asking.clone()))),
         metrics: Box::new(move || {
             metrics.live.load().table.publish(metrics.clock.now());
             counted.publish();
@@ -228,10 +302,7 @@ fn view(shared: &Arc<Shared>, kernel: &Arc<Kernel>, token: Option<crate::admin::
     }
 }
 
-fn announce(config: &Config, bound: &[Bound], admin: SocketAddr, workers: usize, kernel: &str) {
-    for bound in bound {
-        tracing::info!(listener = %bound.name, address = %bound.address, "listening");
-    }
+fn announce(config: &Config, admin: SocketAddr, workers: usize, kernel: &str) {
     tracing::info!(
         admin = %admin, workers, providers = config.providers.len(), models = config.models.len(),
         presets = config.presets.len(), kernel, "started"

@@ -4,26 +4,79 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::HeaderValue;
+use sha2::{Digest as _, Sha256};
 
 use super::StartError;
 use crate::config::{Config, Host, HttpVersion, Provider, Scheme, Url};
 use crate::net::tls::Trust;
 use crate::net::{self, Destination, Limits, Protocol, Proxy, Tls};
-use crate::proxy::Route;
+use crate::proxy::{Live, Route};
 
 /// One route an endpoint, in the order of the table's endpoint ids: providers as configured, endpoints in each.
-/// Names have no addresses yet: the resolver sets them.
-pub(super) fn build(config: &Config, workers: usize) -> Result<Vec<Route>, StartError> {
+/// Names have no addresses yet: the resolver sets them. An endpoint that `before` reaches in the same way keeps its
+/// destination, and with it its connections.
+pub(super) fn build(
+    config: &Config,
+    workers: usize,
+    before: Option<&Live>,
+) -> Result<Vec<Route>, StartError> {
     let mut routes = Vec::new();
     for provider in &config.providers {
+        let files = files(provider);
         for endpoint in &provider.endpoints {
-            routes.push(route(provider, &endpoint.url, workers)?);
+            let known = before.and_then(|live| known(live, provider, &endpoint.url));
+            let kept = known.filter(|(old, route)| {
+                let same = old.tls == provider.tls
+                    && old.connections == provider.connections
+                    && old.dns == provider.dns;
+                same && route.files == files
+            });
+            let next = match kept {
+                Some((_, route)) => route.clone(),
+                None => route(provider, &endpoint.url, workers, files)?,
+            };
+            if let (None, Some((_, old))) = (kept, known) {
+                // Another way to the same place: where it is stays known, and what the kernel calls it.
+                if known.is_some_and(|(before, _)| {
+                    before.reached_at(&endpoint.url) == provider.reached_at(&endpoint.url)
+                }) {
+                    next.destination.set_addresses(&old.destination.addresses());
+                }
+                if let Some(slot) = old.destination.slot() {
+                    next.destination.follow_as(slot);
+                }
+            }
+            routes.push(next);
         }
     }
     Ok(routes)
 }
 
-fn route(provider: &Provider, url: &Url, workers: usize) -> Result<Route, StartError> {
+/// The route to the same endpoint in the configuration before.
+fn known<'a>(live: &'a Live, provider: &Provider, url: &Url) -> Option<(&'a Provider, &'a Route)> {
+    let mut providers = live.table.providers().iter();
+    let old = providers.find(|old| *old.name == *provider.name.as_str())?;
+    let endpoint = old.endpoints.iter().find(|old| old.url == *url)?;
+    Some((&old.config, live.routes.get(endpoint.id)?))
+}
+
+/// Of what the files hold that a provider's TLS is made of.
+fn files(provider: &Provider) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    let client = provider.tls.client.as_ref();
+    let client = client
+        .into_iter()
+        .flat_map(|client| [&client.cert_file, &client.key_file]);
+    for path in provider.tls.ca_file.iter().chain(client) {
+        // One that cannot be read is an error where it is used.
+        let bytes = std::fs::read(path).unwrap_or_default();
+        hasher.update(bytes.len().to_le_bytes());
+        hasher.update(bytes);
+    }
+    hasher.finalize().into()
+}
+
+fn route(provider: &Provider, url: &Url, workers: usize, files: [u8; 32]) -> Result<Route, StartError> {
     let tls = match url.scheme() {
         Scheme::Http => None,
         Scheme::Https => Some(Arc::new(tls(provider, url)?)),
@@ -36,6 +89,7 @@ fn route(provider: &Provider, url: &Url, workers: usize) -> Result<Route, StartE
     Ok(Route {
         destination: Arc::new(destination),
         host,
+        files,
     })
 }
 
@@ -106,3 +160,6 @@ fn tls(provider: &Provider, url: &Url) -> Result<Tls, StartError> {
             reason: error.to_string(),
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,30 +1,48 @@
-//! What signals do.
+//! What signals do, and how a daemon comes to its end.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Daemon;
+use super::handover::Desk;
+use super::serving::Serving;
+use super::{Daemon, Source, service_manager};
 
-/// Serves until TERM, INT or QUIT, then drains; a second one ends the drain at once.
-///
-/// HUP, USR1 and USR2 kill a process that does not handle them, and operators send them by habit: they are taken and
-/// logged.
-pub async fn until_drained(daemon: Daemon) -> io::Result<()> {
+/// Serves until TERM, INT or QUIT, then drains; a second one ends the drain at once. Reloads from `source` whenever that
+/// is asked for, and leaves to a successor.
+pub async fn until_drained(mut daemon: Daemon, source: &Source) -> io::Result<()> {
     let mut ending = Ending::new()?;
-    let habits = tokio::spawn(habits(
-        signal(SignalKind::hangup())?,
-        signal(SignalKind::user_defined1())?,
-        signal(SignalKind::user_defined2())?,
-    ));
-    let name = ending.next().await;
-    tracing::info!(signal = name, "draining");
+    let desk = Desk::open(source);
+    if let Err(error) = &desk {
+        tracing::warn!(%error, "no successor can take over, and `lb reload` does not reach this process");
+    }
+    let mut serving = Serving::new(Habits::new()?, desk.ok(), source, &daemon);
+    service_manager::ready();
+    let successor = tokio::select! {
+        biased;
+        name = ending.next() => {
+            tracing::info!(signal = name, "draining");
+            None
+        }
+        successor = serving.until_taken(&mut daemon) => Some(successor),
+    };
+    daemon.requests.close();
+    // From here on nobody who comes is heard; a successor finds the place free.
+    drop(serving);
+    let draining = async {
+        match successor {
+            None => daemon.drain().await,
+            Some(left) => {
+                tracing::info!("taken over: draining");
+                daemon.yield_to(left).await;
+            }
+        }
+    };
     tokio::select! {
         biased;
         name = ending.next() => tracing::warn!(signal = name, "second signal: ending at once"),
-        () = daemon.drain() => {}
+        () = draining => {}
     }
-    habits.abort();
     daemon.stop();
     tracing::info!("stopped");
     Ok(())
@@ -55,12 +73,36 @@ impl Ending {
     }
 }
 
-async fn habits(mut hup: Signal, mut usr1: Signal, mut usr2: Signal) {
-    loop {
-        tokio::select! {
-            _ = hup.recv() => tracing::warn!("HUP: a changed configuration needs a restart in this version"),
-            _ = usr1.recv() => tracing::info!("USR1: logs go to stderr, there is no file to reopen"),
-            _ = usr2.recv() => tracing::info!("USR2 is not used"),
+/// The signals that kill a process that does not handle them, and that operators send by habit.
+pub(super) struct Habits {
+    hup: Signal,
+    usr1: Signal,
+    usr2: Signal,
+    said: bool,
+}
+
+impl Habits {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            hup: signal(SignalKind::hangup())?,
+            usr1: signal(SignalKind::user_defined1())?,
+            usr2: signal(SignalKind::user_defined2())?,
+            said: false,
+        })
+    }
+
+    /// Waits for a HUP, and takes the others meanwhile.
+    pub(super) async fn hup(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.hup.recv() => return,
+                _ = self.usr1.recv() => tracing::info!("USR1: logs go to stderr, there is no file to reopen"),
+                _ = self.usr2.recv() => {
+                    if !std::mem::replace(&mut self.said, true) {
+                        tracing::info!("USR2 is not used; a new process takes over by `lb run --takeover`");
+                    }
+                }
+            }
         }
     }
 }

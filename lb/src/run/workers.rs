@@ -1,8 +1,12 @@
 //! The worker threads.
 
+use std::io;
+use std::net::TcpListener;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+
+use tokio::runtime::Handle;
 
 use super::StartError;
 use super::kernel::Kernel;
@@ -15,57 +19,68 @@ pub(super) fn count(configured: Option<NonZeroU16>) -> usize {
     configured.map_or_else(available, |workers| usize::from(workers.get()))
 }
 
-/// Starts the workers, each with its sockets.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    bound: Vec<Bound>,
-    workers: usize,
-    kernel: &Kernel,
-) -> Result<Vec<JoinHandle<()>>, StartError> {
-    let mut sockets: Vec<Vec<(Arc<Bound>, std::net::TcpListener)>> =
-        (0..workers).map(|_| Vec::new()).collect();
-    for mut bound in bound {
-        let own = std::mem::take(&mut bound.sockets);
-        let bound = Arc::new(bound);
-        for (worker, socket) in own.into_iter().enumerate() {
-            sockets[worker].push((Arc::clone(&bound), socket));
-        }
+/// The workers, to be given listeners.
+#[derive(Debug)]
+pub(super) struct Workers(Vec<(Handle, Arc<Worker>)>);
+
+/// The descriptors on which one worker accepts for a listener.
+pub(super) type Share = Vec<TcpListener>;
+
+/// Divides a listener's descriptors among `workers`. Each gets one at least, a copy where there are too few, and none
+/// is left out: connections wait in each of them.
+pub(super) fn divide(sockets: Vec<TcpListener>, workers: usize) -> io::Result<Vec<Share>> {
+    let mut shares: Vec<Share> = (0..workers).map(|_| Vec::new()).collect();
+    for (worker, share) in shares.iter_mut().enumerate().skip(sockets.len()) {
+        share.push(sockets[worker % sockets.len()].try_clone()?);
     }
-    sockets
-        .into_iter()
-        .enumerate()
-        .map(|(number, sockets)| one(shared, Client::new(number, kernel.hook()), number, sockets))
-        .collect()
+    for (number, socket) in sockets.into_iter().enumerate() {
+        shares[number % workers].push(socket);
+    }
+    Ok(shares)
 }
 
-fn one(
-    shared: &Arc<Shared>,
-    client: Client,
-    number: usize,
-    sockets: Vec<(Arc<Bound>, std::net::TcpListener)>,
-) -> Result<JoinHandle<()>, StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(StartError::Thread)?;
-    let worker = Arc::new(Worker::new(Arc::clone(shared), client));
-    let body = move || {
-        runtime.block_on(async move {
-            let mut over = worker.shared.drain.subscribe();
-            for (bound, socket) in sockets {
-                let worker = Arc::clone(&worker);
-                tokio::spawn(async move {
+impl Workers {
+    /// Starts the threads. Each ends when the drain is over.
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        workers: usize,
+        kernel: &Kernel,
+    ) -> Result<(Self, Vec<JoinHandle<()>>), StartError> {
+        let mut all = Self(Vec::with_capacity(workers));
+        let mut threads = Vec::with_capacity(workers);
+        for number in 0..workers {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(StartError::Thread)?;
+            let worker = Worker::new(Arc::clone(shared), Client::new(number, kernel.hook()));
+            all.0.push((runtime.handle().clone(), Arc::new(worker)));
+            let shared = Arc::clone(shared);
+            let body = move || {
+                runtime.block_on(async move {
+                    let mut over = shared.drain.subscribe();
+                    // What is open goes on until the drain says that it is over; its sender is in `shared` and cannot
+                    // close.
+                    drop(over.wait_for(|drain| *drain == Drain::Now).await);
+                });
+            };
+            let thread = std::thread::Builder::new().name(format!("lb-worker-{number}"));
+            threads.push(thread.spawn(body).map_err(StartError::Thread)?);
+        }
+        Ok((all, threads))
+    }
+
+    /// Has every worker accept on its share of `bound`.
+    pub(super) fn serve(&self, bound: &Arc<Bound>, shares: Vec<Share>) {
+        for ((handle, worker), share) in self.0.iter().zip(shares) {
+            for socket in share {
+                let (worker, bound) = (Arc::clone(worker), Arc::clone(bound));
+                handle.spawn(async move {
                     if let Err(error) = proxy::serve(worker, bound, socket).await {
                         tracing::error!(%error, "accepting ended");
                     }
                 });
             }
-            // What is open goes on until the drain says that it is over; its sender is in `shared` and cannot close.
-            drop(over.wait_for(|drain| *drain == Drain::Now).await);
-        });
-    };
-    std::thread::Builder::new()
-        .name(format!("lb-worker-{number}"))
-        .spawn(body)
-        .map_err(StartError::Thread)
+        }
+    }
 }

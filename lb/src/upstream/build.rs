@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU32;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
+use super::adopt::{self, Before, carried};
 use super::chain::Chain;
 use super::chains::{Built, preset_chain};
 use super::endpoint::{CAUSES, Endpoint, cause_name};
@@ -24,8 +25,17 @@ pub struct Context<'a> {
     pub keys: &'a [Option<HeaderValue>],
     /// The present instant.
     pub now: Instant,
+    /// The table that is in force and is to be replaced by this one: what it has learned is kept where it is still about
+    /// the same thing.
+    pub before: Option<&'a Table>,
     /// Draws the origin of each controller's sequence.
     pub draw: &'a mut dyn FnMut() -> Draw,
+}
+
+impl<'a> Context<'a> {
+    pub(super) const fn before(&self) -> Before<'a> {
+        Before(self.before)
+    }
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -37,7 +47,7 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 impl Table {
-    /// Builds a table in which nothing has been learned yet.
+    /// Builds the table of `config`. It cannot fail, because it changes what it shares with the one before.
     pub fn build(config: &Config, context: &mut Context<'_>) -> Self {
         let providers = providers(config, context);
         let models: Vec<Built> = config
@@ -65,6 +75,7 @@ impl Table {
         table
             .families
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        adopt::retire(context.before(), &table, context.now);
         table
     }
 
@@ -90,8 +101,16 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
         let endpoints = provider.endpoints.iter().map(|endpoint| {
             id += 1;
             let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
-            Arc::new(Endpoint::new(id - 1, endpoint, provider.health.as_ref(), metrics))
+            let before = context.before().endpoint(name, &endpoint.url).map(Arc::as_ref);
+            Arc::new(Endpoint::new(
+                id - 1,
+                endpoint,
+                provider.health.as_ref(),
+                metrics,
+                before,
+            ))
         });
+        let before = context.before().provider(name);
         built.push(Arc::new(Provider {
             name: name.into(),
             endpoints: endpoints.collect(),
@@ -100,7 +119,7 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
             connect_timeout: provider.timeouts.connect,
             config: Arc::new(provider.clone()),
             concurrency: provider.concurrency,
-            in_flight: AtomicU32::new(0),
+            in_flight: carried(before.map(|before| &before.in_flight), AtomicU32::default),
             fail_open: provider.fail_open,
             metrics: context.metrics.provider(name),
         }));

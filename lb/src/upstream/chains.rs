@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use super::adopt::{self, Controllers, Form, Preferred};
 use super::build::Context;
-use super::chain::{Chain, Link, Model, Timers};
+use super::chain::{Chain, Fallback, Link, Model, Timers};
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
 use crate::config::{self, Config, Pattern, Strategy};
 use crate::metrics::Role;
-use crate::policy::aimd::Share;
+use crate::policy::aimd::{self, Share};
 use crate::policy::cascade;
 use crate::policy::outcome::StatusSet;
 
@@ -20,67 +21,86 @@ pub(super) struct Built {
     named: Vec<BuiltPool>,
 }
 
-/// A pool and its enabled targets, each with the load counter that all chains share.
+/// A pool and its targets that can be tried, each with the load counter that all chains share.
 struct BuiltPool {
     pool: Arc<Pool>,
     targets: Vec<(config::Target, Arc<AtomicU32>)>,
-    /// Whether the first enabled target is the first one defined: only then is it the preferred.
-    has_preferred: bool,
 }
 
 impl BuiltPool {
-    fn new(name: &str, model: &config::Model, targets: &[config::Target], config: &Config) -> Self {
-        let enabled = |target: &&config::Target| target.enabled && config.providers[target.provider].enabled;
-        let live: Vec<_> = targets
-            .iter()
-            .filter(enabled)
-            .map(|target| (target.clone(), Arc::new(AtomicU32::new(0))))
-            .collect();
-        let pool = Pool {
-            model: model.name.as_str().into(),
-            name: name.into(),
-            controller: None,
+    /// Builds a pool; with `steered` it may have a controller.
+    fn new(
+        name: &str,
+        (model, targets): (&config::Model, &[config::Target]),
+        steered: bool,
+        config: &Config,
+        context: &mut Context<'_>,
+    ) -> Self {
+        let before = context.before().pool(&model.name, name).map(Arc::as_ref);
+        let one = |target: &config::Target| {
+            let provider = &config.providers[target.provider];
+            (Preferred::new(target, provider), is_available(target, provider))
         };
+        let all: Vec<_> = targets.iter().map(one).collect();
+        let loads = adopt::loads(before, &all);
+        let form = Form {
+            params: model.fallback.aimd.as_ref().filter(|_| steered),
+            deadline: model.fallback.explicit_first_token_timeout,
+            targets: &all,
+        };
+        let now = context.now;
+        let fresh = |params: &aimd::Params| {
+            let overloads = &params.settings().overload_statuses;
+            let metrics = context.metrics.pool(&model.name, name, overloads);
+            Controller::new(Share::new(params.clone(), (context.draw)()), metrics, now)
+        };
+        let controllers = Controllers::adopt(before.map(|pool| &pool.controllers), &form, now, fresh);
+        let live = targets.iter().zip(&all).zip(&loads);
+        let live = live.filter(|((_, (_, available)), _)| *available);
         Self {
-            pool: Arc::new(pool),
-            has_preferred: targets.first().is_some_and(|first| enabled(&first)),
-            targets: live,
+            targets: live
+                .map(|((target, _), (_, load))| (target.clone(), Arc::clone(load)))
+                .collect(),
+            pool: Arc::new(Pool {
+                model: model.name.as_str().into(),
+                name: name.into(),
+                controller: controllers
+                    .steering
+                    .as_ref()
+                    .map(|kept| Arc::clone(&kept.controller)),
+                controllers,
+                loads,
+            }),
         }
     }
+}
 
-    /// Gives the pool a controller where it may have one: priority order, a preferred target and an alternate.
-    fn steer(mut self, model: &config::Model, context: &mut Context<'_>) -> Self {
-        let may = model.strategy == Strategy::Priority && self.has_preferred && self.targets.len() >= 2;
-        let Some(params) = model.fallback.aimd.as_ref().filter(|_| may) else {
-            return self;
-        };
-        let metrics =
-            context
-                .metrics
-                .pool(&model.name, &self.pool.name, &params.settings().overload_statuses);
-        let share = Share::new(params.clone(), (context.draw)());
-        let controller = Some(Controller::new(share, metrics, context.now));
-        self.pool = Arc::new(Pool {
-            model: self.pool.model.clone(),
-            name: self.pool.name.clone(),
-            controller,
-        });
-        self
-    }
+/// Whether a target can be tried at all: it and its provider are enabled, and not all endpoints are drained.
+fn is_available(target: &config::Target, provider: &config::Provider) -> bool {
+    let mut endpoints = provider.endpoints.iter();
+    target.enabled && provider.enabled && endpoints.any(|endpoint| endpoint.weight > 0)
 }
 
 impl Built {
     pub(super) fn new(model: &config::Model, config: &Config, context: &mut Context<'_>) -> Self {
-        let named =
-            |pool: &config::NamedPool| BuiltPool::new(pool.name.as_str(), model, &pool.targets, config);
+        let mut pool = |name: &str, targets: &[config::Target], steered: bool| {
+            BuiltPool::new(name, (model, targets), steered, config, context)
+        };
+        // Only priority order has a preferred target, and continuation pools are not steered.
+        let default = pool("default", &model.targets, model.strategy == Strategy::Priority);
+        let named = model
+            .pools
+            .iter()
+            .map(|named| pool(named.name.as_str(), &named.targets, false));
+        let named = named.collect();
         let metrics = context.metrics.model(&model.name);
         Self {
             model: Arc::new(Model {
                 config: model.clone(),
                 metrics,
             }),
-            default: BuiltPool::new("default", model, &model.targets, config).steer(model, context),
-            named: model.pools.iter().map(named).collect(),
+            default,
+            named,
         }
     }
 
@@ -102,6 +122,7 @@ impl Built {
         let part = Part {
             built: self,
             name: None,
+            fallback: None,
             read: model.read,
             first_token: model.fallback.first_token_timeout,
             idle: model.stream_idle_timeout,
@@ -161,6 +182,8 @@ struct Part<'a> {
     /// What a target without a name of its own is sent: the client's name where that is the model's, the model's where
     /// a preset stands between, since no provider knows a preset.
     name: Option<&'a str>,
+    /// The preset whose part this is, where that is a fallback.
+    fallback: Option<Fallback>,
     read: config::Read,
     first_token: Option<std::time::Duration>,
     idle: Option<std::time::Duration>,
@@ -173,11 +196,18 @@ pub(super) fn preset_chain(
     providers: &[Arc<Provider>],
     context: &Context<'_>,
 ) -> Chain {
-    let members = std::iter::once(preset).chain(preset.fallbacks.iter().map(|place| &config.presets[*place]));
-    let parts: Vec<Part<'_>> = members
-        .map(|member| Part {
+    let fallbacks = preset.fallbacks.iter().map(|place| &config.presets[*place]);
+    let notice = config.models[preset.model].notice;
+    let fallbacks = fallbacks.map(|member| {
+        let preset = member.name.as_str().into();
+        (member, Some(Fallback { preset, notice }))
+    });
+    let parts: Vec<Part<'_>> = std::iter::once((preset, None))
+        .chain(fallbacks)
+        .map(|(member, fallback)| Part {
             built: &models[member.model],
             name: models[member.model].exact_name(),
+            fallback,
             read: member.read,
             first_token: member.first_token_timeout,
             idle: member.stream_idle_timeout,
@@ -208,7 +238,7 @@ fn assemble(
         });
         for (place, (target, in_flight)) in built.targets.iter().enumerate() {
             let provider = &providers[target.provider];
-            let role = if place == 0 && built.has_preferred {
+            let role = if place == 0 {
                 Role::Preferred
             } else {
                 Role::Alternate
@@ -225,6 +255,7 @@ fn assemble(
                     first_token: part.first_token,
                     idle: part.idle,
                 },
+                fallback: part.fallback.clone(),
                 weight: target.weight,
                 in_flight: Arc::clone(in_flight),
                 metrics: context

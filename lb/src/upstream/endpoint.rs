@@ -1,9 +1,10 @@
 //! One address of a provider, with the health that was learned about it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::adopt::{self, carried};
 use crate::config;
 use crate::metrics::EndpointMetrics;
 use crate::policy::health::{
@@ -21,26 +22,31 @@ pub struct Endpoint {
     /// Where it is.
     pub url: config::Url,
     pub(super) weight: u32,
-    pub(super) in_flight: AtomicU32,
-    health: Option<Mutex<Health>>,
+    /// Shared, as is health, with the forms that this endpoint had before.
+    pub(super) in_flight: Arc<AtomicU32>,
+    pub(super) health: Option<Arc<Mutex<Health>>>,
     pub(super) metrics: EndpointMetrics,
 }
 
 impl Endpoint {
+    /// The endpoint in its present form; `before` is the one it had in the table before.
     pub(super) fn new(
         id: usize,
         config: &config::Endpoint,
         health: Option<&Params>,
         metrics: EndpointMetrics,
+        before: Option<&Self>,
     ) -> Self {
-        metrics.healthy.set(1);
+        if before.is_none() {
+            metrics.healthy.set(1);
+        }
         Self {
             id,
             name: config.name.as_str().into(),
             url: config.url.clone(),
             weight: config.weight,
-            in_flight: AtomicU32::new(0),
-            health: health.map(|params| Mutex::new(Health::new(params.clone()))),
+            in_flight: carried(before.map(|before| &before.in_flight), AtomicU32::default),
+            health: adopt::health(before, health),
             metrics,
         }
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use super::chain::{Chain, Link};
 use super::endpoint;
-use super::pool::Controller;
 use super::provider::Claim;
 use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
@@ -58,7 +57,7 @@ impl Hold {
             .controller
             .as_ref()
             .filter(|_| self.steered)
-            .map(Controller::params)
+            .map(|controller| controller.params())
     }
 
     pub(super) fn link(&self) -> &Link {

@@ -13,6 +13,7 @@
     reason = "the shell reads clocks and draws, not this layer"
 )]
 
+mod adopt;
 mod attempt;
 mod build;
 mod chain;
@@ -27,9 +28,9 @@ mod state;
 mod table;
 mod ticket;
 
-pub use attempt::{Attempt, Settled, Tail};
+pub use attempt::{Attempt, Settled, Tail, observed};
 pub use build::Context;
-pub use chain::{Chain, Link, Model, Timers};
+pub use chain::{Chain, Fallback, Link, Model, Timers};
 pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};

@@ -1,7 +1,8 @@
 //! A model's targets in order, and the controller that steers where requests to them start.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::adopt::{Controllers, Loads};
 use crate::metrics::PoolMetrics;
 use crate::policy::aimd::{Change, Counted, Direction, Generation, Outcome, Params, Share, Snapshot, Start};
 use crate::policy::time::Instant;
@@ -13,7 +14,12 @@ pub struct Pool {
     pub model: Box<str>,
     /// `default`, or a named continuation pool's name.
     pub name: Box<str>,
-    pub(super) controller: Option<Controller>,
+    /// The controller that steers.
+    pub(super) controller: Option<Arc<Controller>>,
+    /// The same one, and those that are parked, each with what it is about.
+    pub(super) controllers: Controllers,
+    /// The load of every target, also of those that are not tried now.
+    pub(super) loads: Loads,
 }
 
 #[derive(Debug)]
@@ -38,9 +44,30 @@ impl Controller {
         &self.params
     }
 
+    /// Puts it out of use until its preferred target is back.
+    pub(super) fn park(&self, now: Instant) {
+        self.with(Share::park);
+        self.publish(now);
+    }
+
+    /// Puts it back into use, if it is not.
+    pub(super) fn resume(&self, now: Instant) {
+        self.with(Share::resume);
+        self.publish(now);
+    }
+
+    /// Puts it out of use for good: attempts that are under way still end here, and change nothing.
+    pub(super) fn retire(&self, now: Instant) {
+        self.park(now);
+    }
+
     /// Draws where an eligible request starts.
     pub(super) fn begin(&self, pool: &Pool, now: Instant) -> Start {
-        let (start, change) = self.with(|share| share.begin(now));
+        let (start, change) = self.with(|share| {
+            let (start, change) = share.begin(now);
+            // A request may still have the table in which this steered; the series are another's by now.
+            (start, change.filter(|_| !share.snapshot(now).parked))
+        });
         if let Some(change) = change {
             self.announce(pool, &change);
         }
@@ -111,8 +138,8 @@ impl Controller {
         counter.inc();
         self.metrics.share.set(change.to);
         tracing::info!(
-            model = %pool.model, pool = %pool.name, from = change.from, to = change.to, reason,
-            breach_rate = change.breach_rate, "share changed"
+            model = %pool.model, pool = %pool.name, from = readable(change.from), to = readable(change.to),
+            reason, breach_rate = change.breach_rate.map(readable), "share changed"
         );
     }
 
@@ -120,4 +147,9 @@ impl Controller {
         // A panic in the machine would have been a bug in one request; its state is still the best there is.
         f(&mut self.share.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// A part of one, to four places: what follows is the noise of binary fractions.
+fn readable(part: f64) -> f64 {
+    (part * 1e4).round() / 1e4
 }

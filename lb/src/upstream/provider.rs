@@ -32,7 +32,8 @@ pub struct Provider {
     /// How connections to its endpoints are made and kept.
     pub config: Arc<config::Provider>,
     pub(super) concurrency: u32,
-    pub(super) in_flight: AtomicU32,
+    /// Shared with the forms that this provider had before.
+    pub(super) in_flight: Arc<AtomicU32>,
     pub(super) fail_open: bool,
     pub(super) metrics: ProviderMetrics,
 }

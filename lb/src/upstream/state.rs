@@ -45,7 +45,7 @@ pub struct ModelState {
 pub struct PoolState {
     /// `default` or the continuation pool's name.
     pub name: String,
-    /// Whether a controller steers it; the members below are there only then.
+    /// Whether a controller steers it; the members below are there only if it does, or if one is parked.
     pub active: bool,
     /// Part of eligible requests that try the preferred target first.
     pub share: Option<f64>,
@@ -117,8 +117,8 @@ impl Table {
 
 fn pool_state(pool: &Pool, now: Instant) -> PoolState {
     let seen = pool
-        .controller
-        .as_ref()
+        .controllers
+        .shown()
         .map(|controller| controller.snapshot(now));
     let seen = seen.as_ref();
     PoolState {

@@ -60,7 +60,7 @@ impl Table {
     /// Sets every gauge that only time has changed, so that a scrape never reads a stale one.
     pub fn publish(&self, now: Instant) {
         for pool in &self.pools {
-            if let Some(controller) = &pool.controller {
+            if let Some(controller) = pool.controllers.shown() {
                 controller.publish(now);
             }
         }

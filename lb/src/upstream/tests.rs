@@ -38,6 +38,7 @@ fn table(text: &str) -> (Table, Metrics) {
         metrics: &metrics,
         keys: &keys,
         now: Instant::default(),
+        before: None,
         draw: &mut || Draw::new(0.0),
     };
     (Table::build(&config, &mut context), metrics)

@@ -9,6 +9,7 @@
 //! | [`sse`] | the framing of an event stream | which events passed, and where each ended |
 //! | [`openai`] | the data of one event | whether it is a first frame, an error in disguise, or the end |
 //! | [`envelope`] | a JSON request body | the model that is meant, without building a document |
+//! | [`usage`] | events and the end of a JSON answer | the tokens it took |
 //! | [`retry_after`] | response headers | how long a provider asks to be left alone |
 
 #![forbid(unsafe_code)]
@@ -25,3 +26,4 @@ pub mod retry_after;
 pub mod sse;
 #[cfg(test)]
 mod tests;
+pub mod usage;

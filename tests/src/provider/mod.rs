@@ -224,6 +224,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let Ok((stream, _)) = listener.accept().await else {
             continue;
         };
+        // Steps are written one by one, and none is to wait for the acknowledgement of the one before.
+        stream.set_nodelay(true).expect("TCP has it");
         let number = shared.change(|state| {
             state.connections.push(Connection {
                 closed_by_peer: None,

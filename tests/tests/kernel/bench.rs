@@ -11,6 +11,7 @@ use std::time::Duration;
 use lb::clock::Clock;
 use lb::kernel::signal::{Endpoint, Evidence, Phase, Reaction, Sighting, Verdict};
 use lb::kernel::{Attach, Mode, Plane, Settings, Started, Watch, start};
+use lb_tests::PATIENCE;
 use lb_tests::netns::{Family, Network};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,6 +19,8 @@ use tokio::net::TcpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
+
+use crate::patience::Patience;
 
 /// What was seen, and when the observer handed it over.
 #[derive(Debug)]
@@ -40,6 +43,20 @@ pub(crate) struct Bench {
     watch: Watch,
     phases: Arc<Mutex<BTreeMap<u64, Phase>>>,
     seen: UnboundedReceiver<Seen>,
+}
+
+/// The moment of a fault.
+pub(crate) struct Fault {
+    at: Instant,
+    patience: Patience,
+}
+
+impl Fault {
+    pub(crate) fn now() -> Self {
+        let patience = Patience::begin(None);
+        let at = Instant::now();
+        Self { at, patience }
+    }
 }
 
 /// A followed connection.
@@ -140,20 +157,26 @@ impl Bench {
         Ok(Line { stream, cookie })
     }
 
-    /// Waits for a sighting that is `wanted`, at most until `limit` after `fault`; how long after it that came.
+    /// Waits for a sighting that is `wanted`, which must come within `limit` of the fault; how long after it that came.
+    /// What the machine kept from those who take part is added to the limit.
     pub(crate) async fn expect(
         &mut self,
-        fault: Instant,
+        fault: &Fault,
         limit: Duration,
         wanted: impl Fn(&Seen) -> bool,
     ) -> Duration {
         let mut others = Vec::new();
         loop {
-            match timeout_at(fault + limit, self.seen.recv()).await {
-                Ok(Some(seen)) if wanted(&seen) => return seen.at - fault,
-                Ok(Some(seen)) => others.push((seen.at - fault, seen)),
+            match timeout_at(fault.at + limit + PATIENCE, self.seen.recv()).await {
+                Ok(Some(seen)) if wanted(&seen) => {
+                    let took = seen.at - fault.at;
+                    let in_time = took <= limit || took <= limit + fault.patience.end().all;
+                    assert!(in_time, "seen after {took:?}, not {limit:?}; before: {others:?}");
+                    return took;
+                }
+                Ok(Some(seen)) => others.push((seen.at - fault.at, seen)),
                 Ok(None) => panic!("the observer has ended; seen: {others:?}"),
-                Err(Elapsed { .. }) => panic!("not seen within {limit:?}; seen: {others:?}"),
+                Err(Elapsed { .. }) => panic!("never seen; seen: {others:?}"),
             }
         }
     }

@@ -2,19 +2,26 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError, loaded_programs};
 use lb::kernel::{Attach, Mode, Settings, Started, start};
+use lb_tests::daemon::Folder;
 use lb_tests::netns::{Family, Network};
 
-use crate::support;
+use crate::harness::{self, Tests};
 
 /// The verifier gives up at a million; a program that comes near this has lost a bound somewhere.
 const LIMIT: u32 = 20_000;
+
+pub(crate) fn tests(tests: &mut Tests) {
+    tests.programs(every_program_passes_the_verifier_below_the_limit);
+    tests.programs(without_privilege_the_plane_stays_off_and_says_why);
+    tests.network(a_killed_process_leaves_no_program_behind_and_the_next_one_starts);
+}
 
 fn load(program: &mut Program) -> Result<(), ProgramError> {
     match program {
@@ -25,17 +32,15 @@ fn load(program: &mut Program) -> Result<(), ProgramError> {
 }
 
 // [KERNEL-20]
-#[test]
-fn every_program_passes_the_verifier_below_the_limit() {
-    let Some(granted) = support::object() else { return };
-    let mut loaded = Ebpf::load(granted.thing).expect("loaded a moment ago");
+fn every_program_passes_the_verifier_below_the_limit(object: &'static [u8]) {
+    let mut loaded = Ebpf::load(object).expect("loaded a moment ago");
     let mut names = Vec::new();
     for (name, program) in loaded.programs_mut() {
         load(program).unwrap_or_else(|error| panic!("{name}: {error}"));
         let info = program.info().expect("a loaded program has information");
         // Kernels before 5.16 do not tell.
         let verified = info.verified_instruction_count().unwrap_or(0);
-        support::measured(&format!(
+        harness::measured(&format!(
             "{name}: {verified} instructions verified, {} bytes of code",
             info.size_jitted()
         ));
@@ -71,20 +76,12 @@ fn settings() -> Settings {
 }
 
 // [KERNEL-18]
-#[test]
-fn a_killed_process_leaves_no_program_behind_and_the_next_one_starts() {
-    let Some(granted) = support::network() else { return };
-    let network: &Network = &granted.thing;
+fn a_killed_process_leaves_no_program_behind_and_the_next_one_starts(network: &Network) {
     let before = held();
     network.at_proxy(|| {
         // A child inherits the namespace of the thread that makes it.
         let mut child = Command::new(std::env::current_exe().expect("a test is a file"))
-            .args([
-                "--exact",
-                "loading::attaches_and_waits_to_be_killed",
-                "--ignored",
-                "--nocapture",
-            ])
+            .env(CHILD, "attaches and waits")
             .stdout(Stdio::piped())
             .spawn()
             .expect("the test runs itself");
@@ -105,10 +102,21 @@ fn a_killed_process_leaves_no_program_behind_and_the_next_one_starts() {
 
 const ATTACHED: &str = "attached";
 
-#[test]
-#[ignore = "run, and killed, by the test of a killed process"]
+/// The variable that has this program do something else than test.
+const CHILD: &str = "LB_KERNEL_TEST_CHILD";
+
+/// Does what a child is for, if this process is one.
+pub(crate) fn child() -> Option<ExitCode> {
+    match std::env::var(CHILD).ok()?.as_str() {
+        "attaches and waits" => attaches_and_waits_to_be_killed(),
+        "starts without privilege" => starts_without_privilege(),
+        other => panic!("no child does {other:?}"),
+    }
+    Some(ExitCode::SUCCESS)
+}
+
 #[expect(clippy::print_stdout, reason = "says to its parent how far it is")]
-fn attaches_and_waits_to_be_killed() {
+fn attaches_and_waits_to_be_killed() -> ! {
     let here = [Family::V4.server(), "127.0.0.1".parse().expect("an address")];
     let started = start(&settings(), lb::kernel::embedded(), &here);
     let Ok(Started::On(plane, gaps)) = &started else {
@@ -121,33 +129,25 @@ fn attaches_and_waits_to_be_killed() {
     }
 }
 
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 // [KERNEL-17]
-#[test]
-fn without_privilege_the_plane_stays_off_and_says_why() {
-    let Some(_granted) = support::object() else { return };
-    let child = Command::new(std::env::current_exe().expect("a test is a file"))
-        .args([
-            "--exact",
-            "loading::starts_without_privilege",
-            "--ignored",
-            "--nocapture",
-        ])
+fn without_privilege_the_plane_stays_off_and_says_why(_object: &'static [u8]) {
+    let folder = Folder::new();
+    let child = Command::new(folder.within_reach(&std::env::current_exe().expect("a test is a file")))
+        .env(CHILD, "starts without privilege")
         .uid(NOBODY)
         .gid(NOBODY)
-        .output();
-    // Where the build lies out of nobody's reach, there is nothing to see.
-    let Ok(child) = child else { return };
+        .output()
+        .expect("a file that everybody may run");
     let output = String::from_utf8_lossy(&child.stdout);
     assert!(
         output.contains("creating the maps: not permitted (needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)"),
         "{output}"
     );
+    assert!(child.status.success(), "{child:?}");
 }
 
-#[test]
-#[ignore = "run as nobody by the test without privilege"]
 #[expect(clippy::print_stdout, reason = "says to its parent what it was told")]
 fn starts_without_privilege() {
     let auto = Settings {

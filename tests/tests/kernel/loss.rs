@@ -1,21 +1,30 @@
 //! Plain packet loss is no death: connections may be left, endpoints stay.
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 use lb::kernel::Attach;
 use lb::kernel::signal::{Phase, Remedy};
 use lb_ebpf::Counter;
+use lb_tests::client::{End, ask, chat};
 use lb_tests::netns::{Family, Network};
+use lb_tests::provider::Script;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::bench::{self, Bench, Line, STREAM};
-use crate::support;
+use crate::harness::{self, Tests};
+use crate::stage::Stage;
+
+pub(crate) fn tests(tests: &mut Tests) {
+    tests.network(random_loss_ejects_nobody);
+    tests.network(random_loss_under_streams_ejects_nobody);
+}
 
 /// The promise is about a minute. Where the kernel tests are required, all of it is run; elsewhere ten seconds must do.
 fn span() -> Duration {
-    Duration::from_secs(if support::required() { 60 } else { 10 })
+    Duration::from_secs(if harness::required() { 60 } else { 10 })
 }
 
 /// Half of the flows ask one thing after the other, half receive a stream.
@@ -60,7 +69,7 @@ fn endure(network: &Network, percent: u32) {
             .expect("the map is there")
             .read(bench.slot)
             .expect("a slot");
-        support::measured(&format!(
+        harness::measured(&format!(
             "{percent} % loss, {FLOWS} flows, {:?}: {} segments sent, {} again; {} failed over, {} poisoned, {} ended",
             span(),
             stats.get(Counter::SegmentsSent),
@@ -77,12 +86,76 @@ fn endure(network: &Network, percent: u32) {
 }
 
 // [KERNEL-9]
-#[test]
-fn random_loss_ejects_nobody() {
-    let Some(one) = support::network() else { return };
+fn random_loss_ejects_nobody(one: &Network) {
     let five = Network::new().expect("a second network as the first");
     thread::scope(|scope| {
-        scope.spawn(|| endure(&one.thing, 1));
+        scope.spawn(|| endure(one, 1));
         scope.spawn(|| endure(&five, 5));
+    });
+}
+
+/// Far above what loss costs a connection: a segment is lost six times in a row once in months.
+const TIMERS: Duration = Duration::from_secs(15);
+
+/// A stream of two seconds, a token every 20 ms.
+fn stream() -> Script {
+    let tokens = (0..100).fold(Script::stream(), |script, _| script.token("again ").pause(20));
+    tokens.token("last").finish()
+}
+
+/// Asks for one stream after the other until `end`; how many came from each provider.
+async fn listen(lb: SocketAddr, end: Instant) -> [usize; 2] {
+    let mut streams = [0, 0];
+    while Instant::now() < end {
+        let answer = ask(lb, chat("chat", true)).await;
+        assert_eq!(
+            (answer.status(), answer.end),
+            (200, End::Clean),
+            "{}",
+            answer.text()
+        );
+        streams[usize::from(!answer.text().contains("last"))] += 1;
+    }
+    streams
+}
+
+/// The same through the whole daemon: the flows are streams, and some of the requests for them are lost as well.
+fn endure_behind_the_daemon(network: &Network, percent: u32) {
+    bench::run(network, async || {
+        let stage = Stage::with_timers(network, Family::V4, "required", "enabled: true", TIMERS).await;
+        stage.warm().await;
+        stage.gpu.otherwise(stream());
+        network.lose(percent).expect("nft takes the rule");
+        let end = Instant::now() + span();
+        let flows: JoinSet<_> = (0..FLOWS).map(|_| listen(stage.lb.data(), end)).collect();
+        let flows = flows.join_all().await;
+        let kernel = &stage.lb.endpoint("gpu", 0).await["kernel"];
+        let sum = |which: usize| flows.iter().map(|streams| streams[which]).sum::<usize>();
+        harness::measured(&format!(
+            "{percent} % loss, {FLOWS} flows through the daemon, {:?}: {} streams, {} by the alternate; segments sent {}, \
+             again {}",
+            span(),
+            sum(0),
+            sum(1),
+            kernel["segments_sent"],
+            kernel["retransmit_sent"],
+        ));
+        assert!(sum(0) > FLOWS, "{flows:?}");
+        assert_eq!(
+            stage.lb.sum("lb_ejections_total", &[]).await,
+            0,
+            "{}",
+            stage.lb.log()
+        );
+        assert_eq!(stage.lb.endpoint("gpu", 0).await["state"], "healthy");
+    });
+}
+
+// [KERNEL-9]
+fn random_loss_under_streams_ejects_nobody(one: &Network) {
+    let five = Network::new().expect("a second network as the first");
+    thread::scope(|scope| {
+        scope.spawn(|| endure_behind_the_daemon(one, 1));
+        scope.spawn(|| endure_behind_the_daemon(&five, 5));
     });
 }

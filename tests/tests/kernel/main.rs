@@ -1,18 +1,44 @@
 //! The kernel plane against a real kernel: the programs alone, and whole connections in namespaces with faults.
 //!
-//! Needs root, the kernel programs (`cargo xtask build-ebpf`), and for the faults `ip` and `nft`. Where something is
-//! missing a test says so and ends; with `LB_REQUIRE_KERNEL=1` that is a failure.
+//! Needs root, the kernel programs (`cargo xtask build-ebpf`), and for the faults `ip` and `nft`. What cannot run counts as
+//! ignored and is told with the reason; with `LB_REQUIRE_KERNEL=1` it fails.
 
 #![cfg(test)]
 
 mod bench;
+mod clsact;
 mod cost;
 mod daemon;
 mod differential;
 mod faults;
 mod frames;
+mod harness;
 mod loading;
 mod loss;
+mod patience;
 mod process;
 mod programs;
-mod support;
+mod stage;
+
+use std::io;
+use std::process::ExitCode;
+
+fn main() -> io::Result<ExitCode> {
+    if let Some(done) = loading::child() {
+        return Ok(done);
+    }
+    let mut tests = harness::Tests::new();
+    for list in [
+        clsact::tests,
+        cost::tests,
+        daemon::tests,
+        differential::tests,
+        faults::tests,
+        loading::tests,
+        loss::tests,
+        process::tests,
+    ] {
+        list(&mut tests);
+    }
+    tests.run()
+}

@@ -1,23 +1,28 @@
 //! The daemon as a process: what it shows, what it leaves behind, and what it does without privilege.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 
-use lb_tests::daemon::{Folder, command};
-use lb_tests::netns::Family;
+use lb_tests::daemon::{Folder, binary, command_of};
+use lb_tests::netns::{Family, Network};
 use lb_tests::provider::{Provider, Script};
 use lb_tests::setup::Setup;
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-use crate::daemon::Stage;
-use crate::{bench, loading, support};
+use crate::harness::Tests;
+use crate::stage::Stage;
+use crate::{bench, loading};
+
+pub(crate) fn tests(tests: &mut Tests) {
+    tests.network(what_the_kernel_counted_is_shown);
+    tests.network(a_killed_daemon_leaves_no_program_behind);
+    tests.network(without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_it);
+}
 
 // [KERNEL-26]
-#[test]
-fn what_the_kernel_counted_is_shown() {
-    let Some(granted) = support::network() else { return };
-    let network = &granted.thing;
+fn what_the_kernel_counted_is_shown(network: &Network) {
     bench::run(network, async || {
         let stage = Stage::set(network, Family::V4, "required", "enabled: true").await;
         stage.warm().await;
@@ -39,10 +44,7 @@ fn what_the_kernel_counted_is_shown() {
 }
 
 // [KERNEL-18]
-#[test]
-fn a_killed_daemon_leaves_no_program_behind() {
-    let Some(granted) = support::network() else { return };
-    let network = &granted.thing;
+fn a_killed_daemon_leaves_no_program_behind(network: &Network) {
     let before = loading::held();
     bench::run(network, async || {
         let mut stage = Stage::set(network, Family::V4, "required", "enabled: true").await;
@@ -55,26 +57,22 @@ fn a_killed_daemon_leaves_no_program_behind() {
     loading::wait_for(before);
 }
 
-/// `lb run` by nobody with this mode. `None`: the build lies out of nobody's reach, and there is nothing to see.
-fn unprivileged(folder: &Folder, provider: &Provider, mode: &str) -> Option<Child> {
+/// `lb run` by nobody with this mode; `lb` is a copy of the binary that nobody can get at.
+fn unprivileged(lb: &Path, folder: &Folder, provider: &Provider, mode: &str) -> Child {
     let setup = Setup::single(provider).section(&format!("kernel: {{ mode: {mode} }}"));
     let file = folder.write(&format!("{mode}.yaml"), &setup.text());
-    let mut child = command(["run", "-c"]);
-    child.arg(&file).uid(NOBODY).gid(NOBODY).spawn().ok()
+    let mut child = command_of(lb, ["run", "-c"]);
+    child.arg(&file).uid(loading::NOBODY).gid(loading::NOBODY);
+    child.spawn().expect("a file that everybody may run")
 }
 
-const NOBODY: u32 = 65_534;
-
 // [KERNEL-17]
-#[test]
-fn without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_it() {
-    let Some(granted) = support::network() else { return };
-    bench::run(&granted.thing, async || {
+fn without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_it(network: &Network) {
+    bench::run(network, async || {
         let provider = Provider::start(Script::completion("ok")).await;
         let folder = Folder::new();
-        let Some(mut auto) = unprivileged(&folder, &provider, "auto") else {
-            return;
-        };
+        let lb = folder.within_reach(binary());
+        let mut auto = unprivileged(&lb, &folder, &provider, "auto");
         let mut lines = BufReader::new(auto.stderr.take().expect("piped")).lines();
         let started = loop {
             let line = lines.next_line().await.expect("readable");
@@ -87,7 +85,7 @@ fn without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_
             started.contains("\"kernel\":\"off: ") && started.contains("CAP_BPF"),
             "{started}"
         );
-        let required = unprivileged(&folder, &provider, "required").expect("as before");
+        let required = unprivileged(&lb, &folder, &provider, "required");
         let output = required.wait_with_output().await.expect("our own child");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(77), "{said}");

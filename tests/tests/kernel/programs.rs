@@ -5,7 +5,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 use aya::{Ebpf, Pod};
 use lb_ebpf::flow::Flow;
@@ -48,14 +48,13 @@ pub(crate) struct Programs {
     stats: PerCpuArray<MapData, Plain<Stats>>,
     watch: HashMap<MapData, u64, u32>,
     ring: RingBuf<MapData>,
+    /// Runs whose socket may not have been the one that was followed.
+    pub(crate) taken_back: u32,
 }
 
 impl Programs {
     pub(crate) fn load(object: &[u8]) -> Self {
-        // Cookies are dealt to each CPU in batches, so the thread must stay on one to know the next.
-        let mut here = CpuSet::new();
-        here.set(sched_getcpu());
-        sched_setaffinity(None, &here).expect("this CPU is one of ours");
+        stay_on_one_cpu();
         let mut loaded = Ebpf::load(object).expect("loaded a moment ago");
         for name in [IN, OUT] {
             classifier(&mut loaded, name)
@@ -71,6 +70,7 @@ impl Programs {
             watch: HashMap::try_from(take("WATCH")).expect("its sizes are ours"),
             ring: RingBuf::try_from(take("EVENTS")).expect("a ring"),
             loaded,
+            taken_back: 0,
         }
     }
 
@@ -103,13 +103,37 @@ impl Programs {
         events
     }
 
-    /// Follows the socket that the next run makes for itself: its cookie is the next one of this CPU.
-    pub(crate) fn follow_next_socket(&mut self) {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        let cookie = socket_cookie(&socket).expect("every socket has one");
-        self.watch
-            .insert(cookie + 1, u32::from(SLOT), 0)
-            .expect("room in the map");
+    /// Runs the program for what leaves on the SYN in `frame`, on the connection `on`, from a socket that is followed.
+    /// The socket's cookie, or `None` for a frame that the kernel does not take for one.
+    ///
+    /// The kernel makes a socket for each run, which nobody can get at, and gives it the next cookie of this CPU. Another
+    /// process may take that one meanwhile, and every 4,096th time the next one is not the one after it, because another
+    /// CPU took the batch that follows. So the cookies around a run are looked at: only if there is exactly one between
+    /// them it is the run's. Otherwise the run is taken back, and made again.
+    pub(crate) fn open(&mut self, frame: &[u8], on: &Tuple) -> Option<u64> {
+        let slot = u32::from(SLOT);
+        let flow = self.flow(on);
+        let stats = self.stats.get(&slot, 0).expect("a slot");
+        loop {
+            let cookie = next_cookie() + 1;
+            self.watch.insert(cookie, slot, 0).expect("room in the map");
+            self.run(OUT, frame, 1)?;
+            if next_cookie() == cookie + 1 {
+                return Some(cookie);
+            }
+            self.taken_back += 1;
+            self.events();
+            let stats = PerCpuValues::try_from(stats.to_vec()).expect("one for each CPU");
+            self.stats.set(slot, stats, 0).expect("a slot");
+            match flow {
+                Some(flow) => self
+                    .flows
+                    .insert(Plain(*on), Plain(flow), 0)
+                    .expect("room in the map"),
+                // There is none unless the run made it.
+                None => drop(self.flows.remove(&Plain(*on))),
+            }
+        }
     }
 
     pub(crate) fn flow(&self, tuple: &Tuple) -> Option<Flow> {
@@ -124,6 +148,19 @@ impl Programs {
         }
         sum
     }
+}
+
+/// Keeps this thread where it is: each CPU has its own count of cookies.
+pub(crate) fn stay_on_one_cpu() {
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    sched_setaffinity(None, &here).expect("this CPU is one of ours");
+}
+
+/// The cookie of a new socket.
+pub(crate) fn next_cookie() -> u64 {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket_cookie(&socket).expect("every socket has one")
 }
 
 fn classifier<'a>(loaded: &'a mut Ebpf, name: &str) -> &'a mut SchedClassifier {

@@ -36,7 +36,7 @@ struct Need {
     present: fn() -> bool,
 }
 
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 9] = [
     Need {
         what: "a C compiler",
         purpose: "linking, and the C parts of aws-lc",
@@ -85,6 +85,13 @@ const NEEDS: [Need; 8] = [
         packages: &["nftables"],
         vital: false,
         present: || command::find("nft").is_some(),
+    },
+    Need {
+        what: "valgrind",
+        purpose: "counting instructions",
+        packages: &["valgrind"],
+        vital: false,
+        present: || command::find("valgrind").is_some(),
     },
     Need {
         what: "a toolchain for eBPF",

@@ -4,7 +4,8 @@ use super::*;
 
 fn view(token: Option<&str>, draining: bool) -> View {
     View {
-        token: token.map(Token::new),
+        token: ArcSwapOption::from_pointee(token.map(Token::new)),
+        reload: Box::new(|| Box::pin(std::future::ready(Reloaded::Unavailable))),
         metrics: Box::new(|| "lb_build_info 1\n".to_owned()),
         state: Box::new(|| State {
             models: Vec::new(),
@@ -31,9 +32,10 @@ fn ask(view: &View, path: &str, fields: &[(&'static str, &str)]) -> (u16, String
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
-    let response = view.answer(&request.body(()).unwrap());
-    let status = response.status().as_u16();
+    let request = request.body(()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let response = runtime.block_on(view.answer(&request));
+    let status = response.status().as_u16();
     let body = runtime
         .block_on(response.into_body().collect())
         .unwrap()

@@ -18,7 +18,6 @@ pub(super) const LATER: &[Later] = &[
     later("listeners.*.proxy_protocol", "off", "the PROXY protocol"),
     later("admin.dashboard", "true", "the dashboard"),
     later("auth.keys.*.models", "null", "a key's list of models"),
-    later("server.watch", "true", "reloading when the file changes"),
     later(
         "server.buffer_bytes",
         "null",
@@ -29,7 +28,6 @@ pub(super) const LATER: &[Later] = &[
         "[{ match: { path_prefix: /v1/ }, to: models }]",
         "routing by anything but the model",
     ),
-    later("providers.*.propagate_trace", "false", "passing trace headers on"),
     later("providers.*.health.slow_start_ms", "0", "slow start"),
     later("providers.*.health.active", "null", "active probing"),
     later(
@@ -52,11 +50,6 @@ pub(super) const LATER: &[Later] = &[
         "models.*.rewrite_response_model",
         "false",
         "putting the client's model name into responses",
-    ),
-    later(
-        "models.*.stream_error_event",
-        "false",
-        "an error event before a broken stream's end",
     ),
     later("models.*.cooldown_ms", "0", "cooling a model's endpoints"),
     later(
@@ -90,7 +83,6 @@ pub(super) const LATER: &[Later] = &[
         "{ otlp_endpoint: null, sample_ratio: 0.01 }",
         "sending spans",
     ),
-    later("log.access", "true", "the access log"),
 ];
 
 /// A key of which only some words work yet.
@@ -111,15 +103,5 @@ pub(super) const WORDS: &[Words] = &[
         key: "kernel.attach",
         built: &["auto", "tc", "cgroup"],
         what: "watching connections by XDP",
-    },
-    Words {
-        key: "models.*.notice",
-        built: &["header"],
-        what: "this form of the notice",
-    },
-    Words {
-        key: "log.format",
-        built: &["auto", "text", "json"],
-        what: "journald's form",
     },
 ];

@@ -11,7 +11,7 @@ use super::{
     listener::address,
 };
 use crate::config::{
-    Admin, Auth, ClientKey, Listener, Span, diagnostic::Diagnostic, environment::What, path::Path, raw,
+    Admin, Auth, ClientKey, Listener, Place, Span, diagnostic::Diagnostic, environment::What, path::Path, raw,
 };
 
 pub(super) fn admin(cx: &mut Context<'_>, raw: Option<&raw::Admin>, listeners: &[Listener]) -> Admin {
@@ -38,7 +38,11 @@ pub(super) fn admin(cx: &mut Context<'_>, raw: Option<&raw::Admin>, listeners: &
                 .help("add `token_file`, or listen on 127.0.0.1 or [::1]"),
             );
         }
-        if address.port() != 0 && listeners.iter().any(|listener| listener.address == address) {
+        if address.port() != 0
+            && listeners
+                .iter()
+                .any(|listener| listener.place == Place::Address(address))
+        {
             cx.report(
                 Diagnostic::error(
                     "E106",
@@ -56,9 +60,7 @@ pub(super) fn auth(cx: &mut Context<'_>, raw: Option<&raw::Auth>, listeners: &[L
     let at = Path::top("auth");
     let nothing = raw::Auth::default();
     let raw = raw.unwrap_or(&nothing);
-    let off_loopback = listeners
-        .iter()
-        .any(|listener| !listener.address.ip().is_loopback());
+    let off_loopback = listeners.iter().any(|listener| !listener.place.is_loopback());
     cx.setting(&at, "required", &raw.required, Some(NULL.to_owned()));
     let written = raw::items(&raw.keys);
     if written.is_empty() {
@@ -121,6 +123,7 @@ fn first_off_loopback(cx: &Context<'_>) -> Span {
     let root = &cx.document.root;
     let addresses = cx.needs.iter().filter(|need| match need.what {
         What::Address(address) => !address.ip().is_loopback() && need.key.starts_with("listeners"),
+        What::Socket => true,
         _ => false,
     });
     addresses.map(|need| need.span).next().unwrap_or(root.span)

@@ -12,7 +12,7 @@ use super::{
     tls,
 };
 use crate::config::{
-    Cidr, Listener, diagnostic::Diagnostic, environment::What, later, path::Path, raw, span::Spanned,
+    Cidr, Listener, Place, diagnostic::Diagnostic, environment::What, path::Path, raw, span::Spanned,
 };
 
 pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener> {
@@ -42,7 +42,11 @@ pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener>
             .map(|item| (&item.value.name, item.value.name.value.clone())),
     );
     let address = |(item, listener): (&Spanned<raw::Listener>, &Listener)| {
-        (listener.address.port() != 0).then(|| item.value.address.clone())
+        let shared = listener
+            .place
+            .address()
+            .is_some_and(|address| address.port() == 0);
+        (!shared).then(|| item.value.address.clone())
     };
     let addresses: Vec<_> = written.value.iter().zip(&listeners).filter_map(address).collect();
     duplicates(
@@ -56,12 +60,9 @@ pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener>
 fn listener(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Listener {
     cx.written(at, "name", raw.name.span, None);
     cx.written(at, "address", raw.address.span, None);
-    if raw.address.value.starts_with("fd:") {
-        later::refuse(cx, raw.address.span, "taking a socket from systemd");
-    }
     Listener {
         name: cx.name(&raw.name),
-        address: address(cx, &raw.address),
+        place: place(cx, &raw.address),
         tls: tls::listener(cx, &at.key("tls"), raw.tls.as_ref()),
         http2: cx.flag(at, "http2", &raw.http2, true),
         max_connections_per_source: per_source(cx, at, raw),
@@ -121,20 +122,29 @@ fn sources(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Vec<Cidr> {
     written.filter_map(|source| cidr(cx, source)).collect()
 }
 
+/// An address, or the name of a socket that the service manager hands over.
+fn place(cx: &mut Context<'_>, written: &Spanned<String>) -> Place {
+    match written.value.strip_prefix("fd:") {
+        Some(name) => {
+            need(cx, written, What::Socket);
+            Place::Inherited(cx.name(&Spanned {
+                value: name.to_owned(),
+                span: written.span,
+            }))
+        }
+        None => Place::Address(address(cx, written)),
+    }
+}
+
 /// An address, or a stand-in for what is none.
 pub(super) fn address(cx: &mut Context<'_>, written: &Spanned<String>) -> SocketAddr {
     let stand_in = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    match written.value.parse() {
-        Ok(address) => {
-            need(cx, written, What::Address(address));
-            address
-        }
-        Err(_) if written.value.starts_with("fd:") => stand_in,
-        Err(_) => {
-            let message = format!("`{}` is not an address with a port", cx.shown(written.span));
-            let help = "write it as 0.0.0.0:8443 or \"[::]:8443\"; a name is not looked up here";
-            cx.report(Diagnostic::error("E111", written.span, message).help(help));
-            stand_in
-        }
+    if let Ok(address) = written.value.parse() {
+        need(cx, written, What::Address(address));
+        return address;
     }
+    let message = format!("`{}` is not an address with a port", cx.shown(written.span));
+    let help = "write it as 0.0.0.0:8443 or \"[::]:8443\"; a name is not looked up here";
+    cx.report(Diagnostic::error("E111", written.span, message).help(help));
+    stand_in
 }

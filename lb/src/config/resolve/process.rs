@@ -29,6 +29,7 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
             &raw.drain_timeout_ms,
             Whole::new(300_000, 0..=DAY_MS),
         ),
+        watch: cx.flag(&at, "watch", &raw.watch, true),
         replay_bytes: cx.whole(
             &at,
             "replay_bytes",
@@ -92,11 +93,12 @@ pub(super) fn log(cx: &mut Context<'_>, raw: Option<&raw::Log>) -> Log {
     Log {
         level: cx.word(&at, "level", &raw.level, ("info", LogLevel::Info)),
         format: match cx.word(&at, "format", &raw.format, ("auto", raw::LogFormat::Auto)) {
-            // Journald's form is refused by `later`.
-            raw::LogFormat::Auto | raw::LogFormat::Journald => LogFormat::Auto,
+            raw::LogFormat::Auto => LogFormat::Auto,
+            raw::LogFormat::Journald => LogFormat::Journald,
             raw::LogFormat::Text => LogFormat::Text,
             raw::LogFormat::Json => LogFormat::Json,
         },
+        access: cx.flag(&at, "access", &raw.access, true),
     }
 }
 
@@ -146,6 +148,7 @@ pub(super) fn metrics(
     edges.dedup();
     Metrics {
         first_token_buckets: edges,
+        usage: cx.flag(&at, "usage", &raw.usage, false),
     }
 }
 

@@ -63,6 +63,7 @@ fn provider(
             ("authorization", AuthHeader::Authorization),
         ),
         passthrough_auth: cx.flag(at, "passthrough_auth", &raw.passthrough_auth, false),
+        propagate_trace: cx.flag(at, "propagate_trace", &raw.propagate_trace, false),
         headers: headers(cx, at, raw),
         tls: tls(cx, &at.key("tls"), raw),
         connections,

@@ -33,6 +33,11 @@ impl Probes {
         }
     }
 
+    /// Takes other settings on; probes that are under way keep their slots.
+    pub(super) const fn set(&mut self, settings: &Settings) {
+        (self.slots, self.term) = (settings.half_open_probes, settings.ejection);
+    }
+
     /// Whether a slot is free at `now`.
     pub(super) fn is_free(&self, now: Instant) -> bool {
         self.taken < self.slots || now >= self.lost_at
@@ -40,7 +45,7 @@ impl Probes {
 
     /// Takes a slot, which must be free, and says under which lease.
     pub(super) fn take(&mut self, now: Instant) -> u64 {
-        if self.taken == self.slots {
+        if self.taken >= self.slots {
             self.taken = 0;
             self.lease += 1;
         }

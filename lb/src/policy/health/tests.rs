@@ -252,3 +252,36 @@ fn the_bound_does_not_readmit_what_is_out_already() {
 fn it_knows_what_it_was_set_to() {
     assert_eq!(Rig::new().health.params(), &Params::default());
 }
+
+// [RELOAD-14]
+#[test]
+fn other_settings_apply_to_what_was_learned() {
+    let mut rig = Rig::with(Settings {
+        half_open_probes: 3,
+        ..Settings::default()
+    });
+    for _ in 0..3 {
+        assert_eq!(rig.request(Verdict::Failure), None);
+    }
+    let settings = Settings {
+        consecutive_failures: 4,
+        half_open_probes: 3,
+        ..Settings::default()
+    };
+    rig.health
+        .set_params(Params::new(settings.clone()).expect("within bounds"));
+    assert!(rig.request(Verdict::Failure).is_some(), "the fourth in a row");
+    rig.pass(EJECTION);
+    let probes = [rig.acquire(), rig.acquire()];
+    let settings = Settings {
+        half_open_probes: 1,
+        ..settings
+    };
+    rig.health
+        .set_params(Params::new(settings).expect("within bounds"));
+    assert_eq!(rig.standing(), Standing::Probing, "both are still out");
+    for probe in probes {
+        assert_eq!(rig.release(probe, Verdict::Neutral), None);
+    }
+    assert_eq!(rig.standing(), Standing::HalfOpen);
+}

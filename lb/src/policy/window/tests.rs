@@ -92,3 +92,25 @@ proptest! {
         }
     }
 }
+
+// [RELOAD-14]
+#[test]
+fn another_span_keeps_what_it_is_long_enough_for() {
+    let counts = |volume, failures| Counts { volume, failures };
+    let mut window = Window::new(Duration::from_secs(10));
+    for second in 100..110 {
+        window.record(at(second), second % 2 == 0);
+    }
+    let before = window.clone();
+    window.resize(Duration::from_secs(10));
+    assert_eq!(window.counts(at(109)), before.counts(at(109)));
+    window.resize(Duration::from_secs(100));
+    assert_eq!(window.counts(at(109)), counts(10, 5));
+    assert_eq!(window.counts(at(190)), counts(10, 5));
+    assert_eq!(window.counts(at(200)), Counts::default());
+    let mut shorter = before;
+    shorter.resize(Duration::from_secs(5));
+    assert_eq!(shorter.counts(at(109)), counts(5, 2));
+    shorter.record(at(110), true);
+    assert_eq!(shorter.counts(at(110)).failures, 3);
+}

@@ -27,7 +27,7 @@ fn request(target: &str, header: Option<&'static str>, body: &'static str) -> Re
 
 const RULES: Rules = Rules {
     max_body_bytes: 1 << 20,
-    body_timeout: Duration::from_secs(60),
+    body_timeout: Duration::from_mins(1),
     body_grace: Duration::from_secs(10),
 };
 

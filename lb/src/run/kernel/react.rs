@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Kernel;
 use super::readmit::readmit;
+use super::{Kernel, id_of};
 use crate::kernel::signal::{Cause, Evidence, Loss, Reaction, Remedy, Sighting, Verdict};
 use crate::net::SocketHook;
+use crate::policy::time::millis;
 use crate::proxy::Shared;
 
 /// Kinds of reports, as the series name them.
@@ -51,7 +52,7 @@ impl React {
     /// The endpoint comes before the connection: the attempt that this ends reports its own failure, and by then that
     /// failure is part of what has been judged already.
     pub(super) fn to(&self, sighting: &Sighting, reaction: Reaction) {
-        let Some((id, watched)) = self.kernel.endpoint_in(sighting.slot) else {
+        let Some(watched) = self.kernel.in_slot(sighting.slot) else {
             return;
         };
         watched.metrics.event(kind(sighting.evidence));
@@ -59,7 +60,7 @@ impl React {
             return;
         }
         match reaction.verdict {
-            Verdict::Eject { cause, span } => self.eject(id, sighting, cause, span),
+            Verdict::Eject { cause, span } => self.eject(sighting, cause, span),
             Verdict::OwnLink { withdraw, first } => self.own_link(&withdraw, first),
             // The attempt under the reset knows of it by its socket, and reports the failure.
             Verdict::Failure | Verdict::None => {}
@@ -72,8 +73,11 @@ impl React {
         }
     }
 
-    fn eject(&self, id: usize, sighting: &Sighting, cause: Cause, span: Duration) {
+    fn eject(&self, sighting: &Sighting, cause: Cause, span: Duration) {
         let live = self.shared.live.load();
+        let Some(id) = id_of(&live, sighting.slot) else {
+            return;
+        };
         let now = self.shared.clock.now();
         if !live.table.eject(id, now, cause, span) {
             return;
@@ -81,19 +85,20 @@ impl React {
         tracing::info!(
             endpoint = id,
             evidence = kind(sighting.evidence),
-            unanswered_ms = sighting.at.since(sighting.since).as_secs_f64() * 1e3,
-            reported_ms = now.since(sighting.at).as_secs_f64() * 1e3,
-            ejected_ms = span.as_secs_f64() * 1e3,
+            unanswered_ms = millis(sighting.at.since(sighting.since)),
+            reported_ms = millis(now.since(sighting.at)),
+            ejected_ms = millis(span),
             "the kernel saw an endpoint go"
         );
         live.routes[id].destination.purge();
-        tokio::spawn(readmit(Arc::clone(&self.shared), id, span, self.hook.clone()));
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(readmit(shared, sighting.slot, span, self.hook.clone()));
     }
 
     fn own_link(&self, withdraw: &[u16], first: bool) {
         let live = self.shared.live.load();
         for slot in withdraw {
-            if let Some((id, _)) = self.kernel.endpoint_in(*slot) {
+            if let Some(id) = id_of(&live, *slot) {
                 live.table.withdraw(id, self.shared.clock.now());
             }
         }

@@ -1,10 +1,12 @@
 //! Finds out whether an endpoint that the kernel saw go is back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
+use super::{Kernel, id_of};
 use crate::net::{self, SocketHook};
 use crate::policy::time::Instant;
 use crate::proxy::Shared;
@@ -17,11 +19,12 @@ const LIMIT: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(250);
 
 /// Waits for the end of an ejection that begins now and lasts `span`, and then connects until that succeeds, or until
-/// the ejection has been taken back.
-pub(super) async fn readmit(shared: Arc<Shared>, id: usize, span: Duration, hook: Option<SocketHook>) {
+/// the ejection has been taken back or the endpoint is no more.
+pub(super) async fn readmit(shared: Arc<Shared>, slot: u16, span: Duration, hook: Option<SocketHook>) {
     tokio::time::sleep(span).await;
     loop {
         let live = shared.live.load_full();
+        let Some(id) = id_of(&live, slot) else { return };
         if !live.table.is_unproven(id, shared.clock.now()) {
             return;
         }
@@ -40,16 +43,20 @@ const LOOK: Duration = Duration::from_millis(100);
 ///
 /// A process that dies under its streams is ejected for them, for long. Nobody would go there then, and so nobody would
 /// see that it is gone, nor that it is back: this connection has the kernel see it.
-pub(super) async fn inquire(shared: &Shared, endpoints: &[usize], hook: Option<&SocketHook>) {
-    let mut asked: Vec<Option<Instant>> = vec![None; endpoints.len()];
+pub(super) async fn inquire(shared: &Shared, kernel: &Kernel, hook: Option<&SocketHook>) {
+    let mut asked: BTreeMap<u16, Instant> = BTreeMap::new();
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let live = shared.live.load_full();
-        for (asked, &id) in asked.iter_mut().zip(endpoints) {
-            let until = live.table.failed_until(id, shared.clock.now());
-            if until.is_none() || std::mem::replace(asked, until) == until {
+        for slot in kernel.acting() {
+            let Some(id) = id_of(&live, slot) else { continue };
+            let Some(until) = live.table.failed_until(id, shared.clock.now()) else {
+                asked.remove(&slot);
+                continue;
+            };
+            if asked.insert(slot, until) == Some(until) {
                 continue;
             }
             let (live, hook) = (Arc::clone(&live), hook.cloned());

@@ -1,0 +1,118 @@
+//! Puts another configuration into force without losing a connection.
+//!
+//! ```text
+//!  secrets, routes, listeners, addresses ──▶ kernel, table (adopts), one swap ──▶ listeners, connections that are left
+//!  anything may fail, nothing has changed     nothing can fail                     what is open goes on
+//! ```
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::keys::{self, Secrets};
+use super::{Daemon, StartError, control, dns, edges, live, routes};
+use crate::admin::Reloaded;
+use crate::config::Config;
+use crate::proxy::{Bound, Drain, Live};
+
+/// Somebody wants a reload, and to hear what came of it.
+pub(super) type Request = oneshot::Sender<Reloaded>;
+
+/// Asks for a reload and waits for it.
+pub(super) async fn ask(asking: mpsc::Sender<Request>) -> Reloaded {
+    let (answer, answered) = oneshot::channel();
+    if asking.try_send(answer).is_err() {
+        return Reloaded::Unavailable;
+    }
+    answered.await.unwrap_or(Reloaded::Unavailable)
+}
+
+impl Daemon {
+    /// Puts `config` into force. If it cannot be, everything stays as it was. Returns what of it waits for a restart.
+    pub async fn reload(&self, config: &Config) -> Result<Vec<&'static str>, StartError> {
+        let before = self.shared.live.load_full();
+        let secrets = Secrets::read(config)?;
+        let token = keys::admin_token(&config.admin)?;
+        let routes = routes::build(config, self.count, Some(&before))?;
+        let plan = self.listeners.plan(config)?;
+        let old = self.config();
+        let admin = (old.admin.address != config.admin.address)
+            .then(|| control::bind(config.admin.address))
+            .transpose()?;
+        let is_new = |destination: &_| {
+            !before
+                .routes
+                .iter()
+                .any(|old| Arc::ptr_eq(&old.destination, destination))
+        };
+        let names = dns::named(config, &routes, is_new);
+        dns::prime(&names).await;
+        if let Some(socket) = admin {
+            self.control.serve(socket).map_err(StartError::Thread)?;
+        }
+        // From here on nothing can fail.
+        self.control.view().set_token(token);
+        self.kernel.adopt(config, &routes, &self.shared.metrics);
+        let now = self.shared.clock.now();
+        let next = live(
+            config,
+            routes,
+            &secrets,
+            (&self.shared.metrics, Some(&before.table), now),
+        );
+        let next = Arc::new(next);
+        self.shared.live.store(Arc::clone(&next));
+        dns::keep(self.control.handle(), names, &self.kernel);
+        leave(&before, &next);
+        for gone in self.listeners.commit(plan, &self.workers) {
+            tokio::spawn(finish(gone, config.server.drain_timeout));
+        }
+        *self.current() = config.clone();
+        Ok(waiting(&old, config))
+    }
+
+    /// What is in force, as it was configured.
+    pub(super) fn config(&self) -> Config {
+        self.current().clone()
+    }
+
+    fn current(&self) -> std::sync::MutexGuard<'_, Config> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes idle connections to what is no more, or is reached in another way now. Busy ones are closed after their
+/// response.
+fn leave(before: &Live, next: &Live) {
+    for old in &before.routes {
+        let stays = |route: &crate::proxy::Route| Arc::ptr_eq(&route.destination, &old.destination);
+        if !next.routes.iter().any(stays) {
+            old.destination.purge();
+        }
+    }
+}
+
+/// Gives the connections of a listener that is no more the time that they would have at the end of lb.
+async fn finish(gone: Arc<Bound>, limit: std::time::Duration) {
+    let all_closed = async {
+        while gone.open() > 0 {
+            tokio::time::sleep(super::POLL).await;
+        }
+    };
+    if tokio::time::timeout(limit, all_closed).await.is_err() {
+        tracing::warn!(listener = %gone.name(), open = gone.open(), "drain timed out: cutting what is open");
+    }
+    gone.advance(Drain::Now);
+}
+
+/// What differs and cannot be changed in a running process.
+fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
+    let differing = [
+        ("server.workers", old.server.workers != new.server.workers),
+        ("kernel", old.kernel != new.kernel),
+        ("log", old.log != new.log),
+        ("the buckets of lb_first_token_seconds", edges(old) != edges(new)),
+    ];
+    let differing = differing.into_iter().filter(|(_, differs)| *differs);
+    differing.map(|(what, _)| what).collect()
+}

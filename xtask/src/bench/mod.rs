@@ -1,0 +1,52 @@
+//! `cargo xtask bench`: what lb costs, counted or beside its peers.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::command::Result;
+
+pub(crate) mod instructions;
+mod kernel;
+mod peers;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Count the instructions of a request and of a token, and compare them with the committed figures
+    Instructions,
+    /// Measure the CPU time of a request with the kernel plane against without
+    Kernel,
+    /// Run lb beside other proxies with the benchmark kit, and print its tables
+    Peers(Peers),
+}
+
+/// What to run of the kit.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Peers {
+    /// The benchmark kit: mock upstream, load generator and the script that runs the peers
+    #[arg(long, default_value = "../shared/bench")]
+    kit: PathBuf,
+    /// Scenarios, as the kit names them
+    #[arg(long, default_value = "A,A2,B,C,D,D2,E,H")]
+    scenarios: String,
+    /// Peers, as the kit names them
+    #[arg(long, default_value = "hyper-floor,nginx,haproxy")]
+    peers: String,
+    /// Interleaved rounds; the median counts
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+}
+
+pub(crate) fn run(args: &Args) -> Result {
+    match &args.what {
+        What::Instructions => instructions::run(),
+        What::Kernel => kernel::run(),
+        What::Peers(peers) => peers::run(peers),
+    }
+}
