@@ -8,15 +8,16 @@
 //! long stream would take its worker down.
 
 mod families;
+mod gaps;
 mod handles;
 mod kernel;
+mod words;
 
 pub use families::Metrics;
-pub use handles::{
-    AttemptOutcome, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics, RequestOutcome,
-    Role,
-};
+pub use gaps::Gaps;
+pub use handles::{EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics};
 pub use kernel::TrafficMetrics;
+pub use words::{AttemptOutcome, RequestOutcome, Role};
 
 #[cfg(test)]
 mod tests;

@@ -25,12 +25,13 @@ def ask(client, how, seen):
 
 def main():
     base, how = sys.argv[1:]
-    seen = {"text": "", "error": None, "status": None, "request_id": None}
+    seen = {"text": "", "error": None, "status": None, "message": None, "request_id": None}
     client = openai.OpenAI(base_url=base, api_key="client-key", timeout=30)
     try:
         ask(client, how, seen)
     except Exception as error:
         seen["error"] = [kind.__name__ for kind in type(error).__mro__]
+        seen["message"] = str(error)
         seen["status"] = getattr(error, "status_code", None)
     print(json.dumps(seen))
 

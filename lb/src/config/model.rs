@@ -25,6 +25,12 @@ pub struct Model {
     pub peek: Peek,
     /// What the observer keeps of one event; longer ones flow on unread. Bytes.
     pub max_event_bytes: usize,
+    /// Whether a committed stream that breaks off is ended by an error event, where it stands between two events.
+    pub stream_error_event: bool,
+    /// How long an upstream may be silent before a committed stream's client is sent a comment; `None` is off.
+    pub sse_keepalive: Option<Duration>,
+    /// How an answer by a preset's fallback says so, where this is the model of the preset that was asked for.
+    pub notice: Notice,
     /// Whether responses name the model as the client did.
     pub rewrite_response_model: bool,
     /// Start of an attempt to its response head.
@@ -59,6 +65,9 @@ impl Model {
             },
             max_event_bytes: 0,
             rewrite_response_model: false,
+            stream_error_event: false,
+            sse_keepalive: None,
+            notice: Notice::Header,
             read: Read::Provider,
             stream_idle_timeout,
             pools: Vec::new(),
@@ -158,6 +167,18 @@ pub enum FirstToken {
     Data,
     /// The first event with generated content.
     Content,
+}
+
+/// How an answer that a preset's fallback gave says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Notice {
+    /// A response header.
+    Header,
+    /// The header, and a comment in the stream.
+    Comment,
+    /// Not at all.
+    None,
 }
 
 /// Bounds of the wait for a stream's first decisive event.

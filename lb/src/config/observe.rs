@@ -10,6 +10,8 @@ pub struct Log {
     pub level: LogLevel,
     /// The form of a line.
     pub format: LogFormat,
+    /// One line for each request.
+    pub access: bool,
 }
 
 /// How severe an event is.
@@ -31,12 +33,14 @@ pub enum LogLevel {
 /// The form of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
+    /// Text on a terminal, the journal's form where stderr goes there, JSON elsewhere.
     Auto,
     /// For people.
     Text,
     /// For machines.
     Json,
+    /// Fields of their own in systemd's journal.
+    Journald,
 }
 
 /// What is measured.
@@ -47,4 +51,6 @@ pub struct Metrics {
     /// Every latency budget and first-token deadline in force is among them, so that "within the budget" can be read
     /// off exactly.
     pub first_token_buckets: Vec<f64>,
+    /// Whether tokens are counted by what providers say of them in `usage`.
+    pub usage: bool,
 }

@@ -28,6 +28,8 @@ pub struct Provider {
     pub auth_header: AuthHeader,
     /// Send the client's own credentials on as well.
     pub passthrough_auth: bool,
+    /// Pass the client's `traceparent` and `tracestate` on.
+    pub propagate_trace: bool,
     /// Added to every request; the values may be secret and are marked so.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How `https` endpoints are verified.

@@ -1,11 +1,12 @@
 //! The registry and its families.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prometheus::core::Collector;
 use prometheus::{
     CounterVec, Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    IntGaugeVec, Opts, Registry, TextEncoder, process_collector::ProcessCollector,
 };
 
 use super::kernel::Kernel;
@@ -19,6 +20,10 @@ pub struct Metrics {
     pub(super) aimd: Aimd,
     pub(super) endpoints: Endpoints,
     pub(super) kernel: Kernel,
+    /// Whether tokens are counted by the `usage` of answers.
+    pub(super) counts_usage: AtomicBool,
+    /// Access lines that nobody wrote, since the writer was behind.
+    pub access_log_dropped: IntCounter,
     /// 1 while the configuration that was read last is in force.
     reload_successful: IntGauge,
     /// Unix seconds of the last that came into force.
@@ -40,6 +45,9 @@ pub(super) struct Requests {
     pub(super) failovers: IntCounterVec,
     pub(super) incomplete: IntCounterVec,
     pub(super) refused: IntCounterVec,
+    pub(super) duration: HistogramVec,
+    pub(super) gaps: HistogramVec,
+    pub(super) tokens: IntCounterVec,
 }
 
 /// Of attempts, by model and target.
@@ -85,12 +93,18 @@ impl Metrics {
             &["version"],
         );
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        make.collect(ProcessCollector::for_self());
         Self {
             requests: Requests::new(&make),
             attempts: Attempts::new(&make, edges),
             aimd: Aimd::new(&make),
             endpoints: Endpoints::new(&make),
             kernel: Kernel::new(&make),
+            counts_usage: AtomicBool::new(false),
+            access_log_dropped: make.counter(
+                "lb_access_log_dropped_total",
+                "Access lines that were not written since the writer was behind.",
+            ),
             reload_successful: make.gauge(
                 "lb_config_last_reload_successful",
                 "1 while the configuration that was read last is in force, 0 after one that was refused.",
@@ -110,6 +124,11 @@ impl Metrics {
             ),
             registry: make.0,
         }
+    }
+
+    /// Whether models whose series are resolved from now on count tokens by what answers say of them in `usage`.
+    pub fn count_usage(&self, counts: bool) {
+        self.counts_usage.store(counts, Ordering::Relaxed);
     }
 
     /// A configuration has been read, and come into force or not.
@@ -166,6 +185,22 @@ impl Requests {
                 "lb_refused_total",
                 "Requests that lb answered itself before any attempt, by error code.",
                 &["code"],
+            ),
+            duration: make.seconds(
+                "lb_request_duration_seconds",
+                "Time from a request's head to the end of its answer, however it ended.",
+                &DURATIONS,
+            ),
+            gaps: make.seconds(
+                "lb_inter_frame_gap_seconds",
+                "Time between two arrivals of event-stream bytes from the provider, after the commit; what arrives \
+                 together counts once.",
+                &GAPS,
+            ),
+            tokens: make.counters(
+                "lb_tokens_total",
+                "Tokens by what providers say in the usage of their answers (metrics.usage).",
+                &["model", "kind"],
             ),
         }
     }
@@ -281,6 +316,16 @@ impl Endpoints {
     }
 }
 
+/// Upper edges of request durations in seconds: from a cached embedding to a long answer.
+const DURATIONS: [f64; 13] = [
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
+];
+
+/// Upper edges of gaps in seconds: from batched tokens to a stream about to be given up.
+const GAPS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
 /// Makes families and registers them.
 pub(super) struct Maker(Registry);
 
@@ -295,6 +340,12 @@ impl Maker {
 
     pub(super) fn sums(&self, name: &str, help: &str, labels: &[&str]) -> CounterVec {
         self.register(CounterVec::new(Opts::new(name, help), labels))
+    }
+
+    /// Histograms of seconds by model.
+    fn seconds(&self, name: &str, help: &str, edges: &[f64]) -> HistogramVec {
+        let opts = HistogramOpts::new(name, help).buckets(edges.to_vec());
+        self.register(HistogramVec::new(opts, &["model"]))
     }
 
     fn ratios(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
@@ -312,9 +363,13 @@ impl Maker {
     fn register<C: Collector + Clone + 'static>(&self, family: prometheus::Result<C>) -> C {
         let family =
             family.expect("names, labels and buckets are constants of this module or validated edges");
-        self.0
-            .register(Box::new(family.clone()))
-            .expect("each family is registered once");
+        self.collect(family.clone());
         family
+    }
+
+    fn collect(&self, collector: impl Collector + 'static) {
+        self.0
+            .register(Box::new(collector))
+            .expect("each family is registered once");
     }
 }

@@ -1,109 +1,11 @@
 //! Handles resolved once, kept beside the thing they count.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::Metrics;
-
-/// How a request ended for its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestOutcome {
-    /// The client left first.
-    Cancelled,
-    /// Answered with an error, lb's own or the last target's.
-    Failed,
-    /// A response was relayed to its end.
-    Ok,
-    /// The stream broke after it was committed.
-    Truncated,
-}
-
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttemptOutcome {
-    /// The client left, or the attempt was dropped.
-    Cancelled,
-    /// Connecting failed or took too long.
-    Connect,
-    /// The stream ended before its first event.
-    Empty,
-    /// An error event before the first data frame.
-    Embedded,
-    /// The first-token deadline passed.
-    FirstTokenTimeout,
-    /// The response was committed.
-    Ok,
-    /// A response that was no valid HTTP.
-    Protocol,
-    /// Turned down by GOAWAY or `REFUSED_STREAM` before it was looked at.
-    Refused,
-    /// The kernel saw its connection die.
-    Signalled,
-    /// A reused connection turned out dead.
-    Stale,
-    /// An error status.
-    Status,
-    /// The response head did not come in time.
-    Timeout,
-    /// Sent, and the connection broke without an answer.
-    Unanswered,
-}
-
-impl AttemptOutcome {
-    /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 13] = [
-        Self::Cancelled,
-        Self::Connect,
-        Self::Empty,
-        Self::Embedded,
-        Self::FirstTokenTimeout,
-        Self::Ok,
-        Self::Protocol,
-        Self::Refused,
-        Self::Signalled,
-        Self::Stale,
-        Self::Status,
-        Self::Timeout,
-        Self::Unanswered,
-    ];
-
-    /// The label's value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::Connect => "connect",
-            Self::Empty => "empty",
-            Self::Embedded => "embedded_error",
-            Self::FirstTokenTimeout => "first_token_timeout",
-            Self::Ok => "ok",
-            Self::Protocol => "protocol",
-            Self::Refused => "refused",
-            Self::Signalled => "kernel_signal",
-            Self::Stale => "stale_connection",
-            Self::Status => "status",
-            Self::Timeout => "timeout",
-            Self::Unanswered => "unanswered",
-        }
-    }
-}
-
-/// A target's place in its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Any but the first.
-    Alternate,
-    /// The first in definition order.
-    Preferred,
-}
-
-impl Role {
-    /// The label's value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Alternate => "alternate",
-            Self::Preferred => "preferred",
-        }
-    }
-}
+use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, Role};
 
 /// Counts of one name a client can put in `model`.
 #[derive(Clone, Debug)]
@@ -116,6 +18,16 @@ pub struct ModelMetrics {
     /// Requests whose target of this model is being tried or is streaming.
     pub inflight: IntGauge,
     failovers: [IntCounter; AttemptOutcome::ALL.len()],
+    duration: Histogram,
+    gaps: Histogram,
+    tokens: Option<Tokens>,
+}
+
+/// Counts of tokens.
+#[derive(Clone, Debug)]
+struct Tokens {
+    prompt: IntCounter,
+    completion: IntCounter,
 }
 
 impl ModelMetrics {
@@ -126,6 +38,30 @@ impl ModelMetrics {
             RequestOutcome::Failed => &self.outcomes[1],
             RequestOutcome::Ok => &self.outcomes[2],
             RequestOutcome::Truncated => &self.outcomes[3],
+        }
+    }
+
+    /// Counts a request that ended so, this long after its head had come.
+    pub fn ended(&self, outcome: RequestOutcome, after: Duration) {
+        self.requests(outcome).inc();
+        self.duration.observe(after.as_secs_f64());
+    }
+
+    /// For the gaps between one stream's frames.
+    pub fn gaps(&self) -> Gaps {
+        Gaps::new(&self.gaps)
+    }
+
+    /// Whether tokens are counted.
+    pub fn counts_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
+    /// Counts tokens, where that is wanted.
+    pub fn add_tokens(&self, prompt: u64, completion: u64) {
+        if let Some(tokens) = &self.tokens {
+            tokens.prompt.inc_by(prompt);
+            tokens.completion.inc_by(completion);
         }
     }
 
@@ -235,6 +171,8 @@ impl Metrics {
     /// The series of a model or preset name.
     pub fn model(&self, name: &str) -> ModelMetrics {
         let outcome = |value: &str| self.requests.total.with_label_values(&[name, value]);
+        let counts_usage = self.counts_usage.load(Ordering::Relaxed);
+        let tokens = |kind: &str| self.requests.tokens.with_label_values(&[name, kind]);
         ModelMetrics {
             outcomes: [
                 outcome("cancelled"),
@@ -249,6 +187,12 @@ impl Metrics {
                 self.requests
                     .failovers
                     .with_label_values(&[name, reason.as_str()])
+            }),
+            duration: self.requests.duration.with_label_values(&[name]),
+            gaps: self.requests.gaps.with_label_values(&[name]),
+            tokens: counts_usage.then(|| Tokens {
+                prompt: tokens("prompt"),
+                completion: tokens("completion"),
             }),
         }
     }

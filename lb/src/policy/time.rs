@@ -36,6 +36,18 @@ impl Add<Duration> for Instant {
     }
 }
 
+/// A span in milliseconds for people and programs to read: whole microseconds, so that its shortest decimal form has at
+/// most three places.
+pub fn millis(span: Duration) -> f64 {
+    // Exact up to 285 years.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "microseconds of any real span are below 2^53"
+    )]
+    let micros = span.as_micros() as f64;
+    micros / 1e3
+}
+
 /// A span in nanoseconds; one of more than 584 years counts as 584 years.
 pub(super) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)

@@ -29,11 +29,16 @@ pub struct ClientKey {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client<'a>(Option<&'a ClientKey>);
 
-impl Client<'_> {
+impl<'a> Client<'a> {
     /// Whether the client may use the model or preset of this name.
     pub(super) fn may_use(self, model: &str) -> bool {
         let limit = self.0.and_then(|key| key.models.as_ref());
         limit.is_none_or(|models| models.iter().any(|known| Pattern::of(known).takes(model)))
+    }
+
+    /// The name of its key, where it showed one.
+    pub(super) fn name(self) -> Option<&'a str> {
+        self.0.map(|key| &*key.name)
     }
 
     /// Whether there are models that the client may not use.

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 use super::account::Account;
 use super::body::Body;
 use super::error::{Refusal, json};
-use super::headers::{self, By};
+use super::headers::{self, By, Kept};
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
@@ -52,6 +53,7 @@ pub(super) async fn exchange(
     mut account: Account,
 ) -> Result<Response<Body>, Refusal> {
     let begun = worker.now();
+    account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun);
     let mut last = None;
@@ -72,8 +74,11 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
+        account.trying(&attempt);
         let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        let settled = attempt.settle(&mut run, worker.now(), &ended, Worker::draw());
+        let now = worker.now();
+        account.tried(&attempt, &ended, now);
+        let settled = attempt.settle(&mut run, now, &ended, Worker::draw());
         match (settled, response) {
             (Settled::Again(same), _) => {
                 again = Some(same);
@@ -94,13 +99,16 @@ pub(super) async fn exchange(
         }
         last = Some(ended);
     };
-    account.will_fail();
-    account.complete();
     // Where the client's own body was at fault, it is told so.
-    match prepared.cut() {
-        Some(fault) => Err(fault),
-        None => Ok(refusal.response(run.attempts())),
+    let attempts = run.attempts();
+    if let Some(fault) = prepared.cut() {
+        account.answered_whole(&fault.response(attempts));
+        return Err(fault);
     }
+    let mut response = refusal.response(attempts);
+    account.answered_whole(&response);
+    headers::reveal_attempts(response.headers_mut(), attempts, live.server.reveal);
+    Ok(response)
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
@@ -150,7 +158,11 @@ async fn send(
     let mut outgoing = prepared.outgoing(attempt);
     let mut streamed = outgoing.streamed.take();
     let exempt = &live.server.exempt_header;
-    let passes = |name: &HeaderName| prepared.headers.passes(name, provider.passthrough_auth, exempt);
+    let kept = Kept {
+        auth: provider.passthrough_auth,
+        trace: provider.config.propagate_trace,
+    };
+    let passes = |name: &HeaderName| prepared.headers.passes(name, kept, exempt);
     let request = net::Request {
         method: &prepared.method,
         target: &outgoing.target,
@@ -170,13 +182,10 @@ async fn send(
 }
 
 /// When the response head has to be there, and what it is called if it is not.
-fn head_deadline(
-    attempt: &Attempt,
-    total: Option<Instant>,
-) -> (Option<Instant>, fn(std::time::Duration) -> Ended) {
+fn head_deadline(attempt: &Attempt, total: Option<Instant>) -> (Option<Instant>, fn(Duration) -> Ended) {
     let first_token = attempt.first_token_deadline();
     let earliest = earlier(total, earlier(first_token, attempt.read_deadline()));
-    let ending: fn(std::time::Duration) -> Ended = if earliest.is_some() && earliest == total {
+    let ending: fn(Duration) -> Ended = if earliest.is_some() && earliest == total {
         |_| Ended::TotalDeadline
     } else if earliest.is_some() && earliest == first_token {
         |after| Ended::FirstTokenTimeout { after }
@@ -210,7 +219,7 @@ async fn judge_head(
         };
     }
     let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Box::new(Watch::new(&model.config, peeked));
+    let watch = Box::new(Watch::new(&model.config, peeked, model.counts_tokens()));
     if !peeked {
         return Tried {
             ended: committed,
@@ -273,28 +282,40 @@ fn answer(
             (response, Some(lead))
         }
     };
-    if let Some(tail) = &tail {
-        let by = By {
-            provider: &tail.claim().provider().name,
-            endpoint: &tail.claim().endpoint.name,
-            upstream_model: tail.link().upstream_model.as_deref(),
-        };
-        let reveal = worker.shared.live.load().server.reveal;
-        headers::reveal(response.headers_mut(), by, attempts, reveal);
-    }
-    if lead.is_none() || response.status().as_u16() >= 400 {
-        account.will_fail();
+    let reveal = worker.shared.live.load().server.reveal;
+    match &tail {
+        Some(tail) => {
+            let (queue, first_token) = account.timing();
+            let by = By {
+                provider: &tail.claim().provider().name,
+                endpoint: &tail.claim().endpoint.name,
+                upstream_model: tail.link().upstream_model.as_deref(),
+                fallback: tail.link().fallback.as_ref(),
+                queue,
+                first_token,
+            };
+            headers::reveal(response.headers_mut(), by, attempts, reveal);
+        }
+        None => headers::reveal_attempts(response.headers_mut(), attempts, reveal),
     }
     let renaming = tail.as_ref().and_then(|tail| prepared.renaming(tail.link()));
     match lead {
-        None => account.complete(),
+        None => account.answered_whole(&response),
         Some(lead) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            account.answered(response.status());
             // `net` gives no 101 without its connection.
             if let Some(upstream) = lead.body.into_upgraded() {
                 *response.body_mut() = Body::tunnel(Tunnel::new(upstream, tail, account, worker));
             }
         }
-        Some(lead) => *response.body_mut() = Body::relay(Relay::new(*lead, tail, account, worker)),
+        Some(lead) => {
+            account.answered(response.status());
+            let mut relay = Relay::new(*lead, tail, account, worker);
+            if relay.counts_tokens() && is_readable_json(response.headers()) {
+                relay.meter();
+            }
+            *response.body_mut() = Body::relay(relay);
+        }
     }
     match renaming {
         Some((model, limit)) => rename::apply(response, model, limit),
@@ -348,11 +369,19 @@ fn ended_by(error: &net::Error) -> Ended {
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"text/event-stream")
+}
+
+fn is_readable_json(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"application/json") && !is_encoded(headers)
+}
+
+fn is_of_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
     let value = headers
         .get(http::header::CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    essence.trim_ascii().eq_ignore_ascii_case(wanted)
 }
 
 fn is_encoded(headers: &HeaderMap) -> bool {

@@ -2,18 +2,21 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::Reveal;
+use crate::config::{Notice, Reveal};
 use crate::net::{Field, Fields};
-use crate::upstream::Route;
+use crate::policy::time::millis;
+use crate::upstream::{Fallback, Route};
 use crate::wire::http1::{self, HopByHop};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Where a request came from.
 #[derive(Clone, Debug)]
@@ -50,6 +53,15 @@ impl Peer {
             https,
         }
     }
+}
+
+/// Which of a client's own fields a provider is left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    /// What says who the client is: it is for lb, or for one provider.
+    pub(super) auth: bool,
+    /// What says to which trace the request belongs.
+    pub(super) trace: bool,
 }
 
 /// The fields of a request as its attempts send them. The client's are kept as they came and looked at again for each
@@ -105,10 +117,14 @@ impl Forwardable {
         self
     }
 
-    /// Whether the client's field of this name goes to a provider. What says who the client is does only with
-    /// `passthrough_auth`: it is for lb, or for one provider.
-    pub(super) fn passes(&self, name: &HeaderName, passthrough_auth: bool, exempt: &HeaderName) -> bool {
-        let private = !passthrough_auth;
+    /// The client's own.
+    pub(super) fn client(&self) -> &HeaderMap {
+        &self.client
+    }
+
+    /// Whether the client's field of this name goes to a provider that is left these.
+    pub(super) fn passes(&self, name: &HeaderName, kept: Kept, exempt: &HeaderName) -> bool {
+        let private = !kept.auth;
         let text = name.as_str();
         let dropped = match text.len() {
             3 => text == "via" && self.via,
@@ -116,8 +132,8 @@ impl Forwardable {
             6 => text == "cookie" && private || text == "expect",
             7 => text == "trailer" || text == "api-key" && private,
             9 => text == "forwarded" || text == "x-api-key" && private,
-            10 => text == "tracestate",
-            11 => text == "traceparent",
+            10 => text == "tracestate" && !kept.trace,
+            11 => text == "traceparent" && !kept.trace,
             12 => text == "x-request-id",
             13 => text == "authorization" && private,
             14 => text == "content-length" || text == "openai-project" && private,
@@ -187,26 +203,61 @@ pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     }
 }
 
-/// Names of what answered.
+/// What answered, and when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct By<'a> {
     pub(super) provider: &'a str,
     pub(super) endpoint: &'a str,
     pub(super) upstream_model: Option<&'a str>,
+    /// Where a preset's fallback answers.
+    pub(super) fallback: Option<&'a Fallback>,
+    /// From the request being whole to its first attempt.
+    pub(super) queue: Option<Duration>,
+    /// From the request's head to the first token, where that was waited for.
+    pub(super) first_token: Option<Duration>,
 }
 
-/// Tells the client who answered, as far as `reveal` lets it know.
+/// Tells the client who answered, as far as `reveal` lets it know, and that the answer is a degraded one.
 pub(super) fn reveal(headers: &mut HeaderMap, by: By<'_>, attempts: u32, reveal: Reveal) {
+    if by
+        .fallback
+        .is_some_and(|fallback| fallback.notice != Notice::None)
+    {
+        // No name of a model is in it, so it is for everybody.
+        put(headers, "x-lb-degraded", "1");
+    }
     if reveal == Reveal::None {
         return;
     }
     put(headers, "x-lb-provider", by.provider);
-    put(headers, "x-lb-attempts", &attempts.to_string());
+    reveal_attempts(headers, attempts, reveal);
     if let Some(model) = by.upstream_model {
         put(headers, "x-lb-model", model);
     }
+    if let Some(fallback) = by.fallback {
+        put(headers, "x-lb-fallback", &fallback.preset);
+    }
     if reveal == Reveal::Endpoint {
         put(headers, "x-lb-endpoint", by.endpoint);
+    }
+    let timing = [("queue", by.queue), ("ttft", by.first_token)];
+    let timing = timing
+        .into_iter()
+        .filter_map(|(name, span)| Some(format!("{name};dur={}", millis(span?))));
+    let timing = timing.collect::<Vec<_>>().join(", ");
+    if let (false, Ok(value)) = (timing.is_empty(), HeaderValue::from_str(&timing)) {
+        // Added to what the provider measured of its own.
+        headers.append(SERVER_TIMING, value);
+    }
+}
+
+/// Tells the client how many attempts were made, also where lb answers itself.
+pub(super) fn reveal_attempts(headers: &mut HeaderMap, attempts: u32, reveal: Reveal) {
+    if reveal != Reveal::None {
+        headers.insert(
+            HeaderName::from_static("x-lb-attempts"),
+            HeaderValue::from(attempts),
+        );
     }
 }
 

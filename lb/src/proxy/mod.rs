@@ -10,8 +10,10 @@
 //! the stream lives. Cancellation is by drop: when the client goes, the connection's future is dropped, and with it
 //! the exchange or the relayed body, the upstream connection, and every guard.
 
+mod access;
 mod account;
 mod activity;
+mod alarm;
 mod asked;
 mod auth;
 mod body;
@@ -22,7 +24,9 @@ mod error;
 mod exchange;
 mod h2;
 mod headers;
+mod insert;
 mod listen;
+mod meter;
 mod models;
 mod peek;
 mod pieces;
@@ -34,6 +38,7 @@ mod relay;
 mod rename;
 mod route;
 mod service;
+mod silence;
 mod slots;
 mod socket;
 mod sources;
@@ -50,6 +55,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use access::{AccessLog, Form, TARGET, Writer};
 pub use auth::{ClientKey, ClientKeys};
 pub use bound::{Bound, Sharing, bind, is_listening};
 pub use budget::Budget;

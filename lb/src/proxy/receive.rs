@@ -53,6 +53,15 @@ impl Payload {
     pub(super) fn is_replayable(&self) -> bool {
         !matches!(self, Self::Streamed { .. })
     }
+
+    /// Its bytes, as far as they are known.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Whole { pieces, .. } => pieces.len() as u64,
+            Self::Streamed { pieces, length, .. } => length.unwrap_or(pieces.len() as u64),
+        }
+    }
 }
 
 /// A body in reception.

@@ -3,20 +3,21 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use tokio::time::{Sleep, sleep_until};
 
 use super::account::Account;
+use super::insert::{Cause, DEGRADED, Inserts, may_precede};
+use super::meter::Meter;
 use super::peek::{End, Lead};
+use super::silence::Silence;
 use super::watch::Watch;
 use super::worker::Worker;
+use crate::config::Notice;
 use crate::net::Incoming;
 use crate::policy::outcome::Ended;
-use crate::policy::time::Instant;
-use crate::upstream::Tail;
+use crate::upstream::{Model, Tail};
 
 /// The response cannot be completed: the client's connection is closed in the middle, so that it can tell.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -33,7 +34,10 @@ pub(super) struct Relay {
     watch: Option<Box<Watch>>,
     /// `None` for a response that is passed on after its attempt was given up.
     tail: Option<Tail>,
-    idle: Option<Idle>,
+    silence: Silence,
+    inserts: Option<Box<Inserts>>,
+    /// Where the tokens of a JSON answer are counted.
+    meter: Option<Box<Meter>>,
     account: Account,
     worker: Arc<Worker>,
     failed: bool,
@@ -41,28 +45,42 @@ pub(super) struct Relay {
     unflushed: bool,
 }
 
-/// The idle timer: armed once, and moved only when it fires, since a timer set for every token would cost more than
-/// relaying it.
-#[derive(Debug)]
-struct Idle {
-    limit: Duration,
-    /// Since when the upstream has been waited for; `None` while it is not.
-    waiting_since: Option<Instant>,
-    /// None until the upstream is waited for: most answers come whole.
-    sleep: Option<Pin<Box<Sleep>>>,
+/// What a silence has led to.
+enum Quiet {
+    /// The client is told something meanwhile.
+    Comment(Bytes),
+    /// It lasts too long.
+    TooLong,
 }
 
 impl Relay {
-    pub(super) fn new(lead: Lead, mut tail: Option<Tail>, account: Account, worker: &Arc<Worker>) -> Self {
+    pub(super) fn new(
+        mut lead: Lead,
+        mut tail: Option<Tail>,
+        account: Account,
+        worker: &Arc<Worker>,
+    ) -> Self {
         if lead.watch.is_none()
             && let Some(tail) = &mut tail
         {
             tail.forget();
         }
-        let idle = tail
-            .as_ref()
-            .and_then(|tail| tail.link().timers.idle)
-            .map(Idle::new);
+        let link = tail.as_ref().map(Tail::link);
+        let limit = link.and_then(|link| link.timers.idle);
+        let mut inserts = None;
+        let mut commit = None;
+        // What lb cannot read it does not speak in.
+        if let (Some(link), Some(_)) = (link, &lead.watch) {
+            commit = Some(worker.now());
+            inserts = Inserts::of(&link.model.config);
+            if link
+                .fallback
+                .as_ref()
+                .is_some_and(|by| by.notice == Notice::Comment)
+            {
+                announce(&mut lead.withheld);
+            }
+        }
         let withheld_bytes = lead
             .withheld
             .iter()
@@ -76,25 +94,37 @@ impl Relay {
             end: lead.end,
             watch: lead.watch,
             tail,
-            idle,
+            silence: Silence::new(limit, commit),
+            inserts,
+            meter: None,
             account,
             worker: Arc::clone(worker),
             failed: false,
             unflushed: false,
         };
+        relay.heed_late_error();
         relay.close_if_done();
         relay
     }
 
+    /// Whether the tokens of this answer are counted.
+    pub(super) fn counts_tokens(&self) -> bool {
+        model_of(self.tail.as_ref()).is_some_and(Model::counts_tokens)
+    }
+
+    /// Says that the answer is JSON, whose tokens are counted by what it says at its end.
+    pub(super) fn meter(&mut self) {
+        self.meter = Some(Box::default());
+    }
+
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         if let Some(frame) = self.withheld.next() {
-            self.withheld_bytes -= frame.data_ref().map_or(0, |data| data.len() as u64);
-            self.unflushed = true;
-            self.close_if_done();
-            return Poll::Ready(Some(Ok(frame)));
+            let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+            self.withheld_bytes -= length;
+            return self.hand_over(frame, length);
         }
         match self.end {
-            End::Broken => return self.abort(cx),
+            End::Broken => return self.abort(cx, Cause::Broke),
             End::Clean => {
                 self.complete();
                 return Poll::Ready(None);
@@ -104,24 +134,26 @@ impl Relay {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Pending => {
                 self.unflushed = false;
-                ready!(self.poll_idle(cx));
-                tracing::debug!("the upstream was silent for too long");
-                self.abort(cx)
+                match ready!(self.poll_quiet(cx)) {
+                    Quiet::Comment(comment) => self.say(comment),
+                    Quiet::TooLong => {
+                        tracing::debug!("the upstream was silent for too long");
+                        self.abort(cx, Cause::Silent)
+                    }
+                }
             }
             Poll::Ready(Some(Ok(frame))) => {
-                if let Some(idle) = &mut self.idle {
-                    idle.waiting_since = None;
-                }
+                self.silence.broken();
+                let mut length = 0;
                 if let Some(data) = frame.data_ref() {
+                    length = data.len() as u64;
                     self.observe(data);
                 }
-                self.unflushed = true;
-                self.close_if_done();
-                Poll::Ready(Some(Ok(frame)))
+                self.hand_over(frame, length)
             }
             Poll::Ready(Some(Err(error))) => {
                 tracing::debug!(%error, "response broke off");
-                self.abort(cx)
+                self.abort(cx, Cause::Broke)
             }
             Poll::Ready(None) => {
                 self.complete();
@@ -138,7 +170,8 @@ impl Relay {
         let inner = self.body.size_hint();
         let mut hint = SizeHint::new();
         match inner.exact() {
-            Some(left) if matches!(self.end, End::Open | End::Clean) => {
+            // With something put in, the length is not the upstream's any more.
+            Some(left) if matches!(self.end, End::Open | End::Clean) && self.inserts.is_none() => {
                 hint.set_exact(left + self.withheld_bytes);
             }
             _ => hint.set_lower(self.withheld_bytes),
@@ -146,19 +179,41 @@ impl Relay {
         hint
     }
 
+    /// Gives a frame to hyper.
+    fn hand_over(&mut self, frame: Frame<Bytes>, length: u64) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        self.account.sent(length);
+        self.unflushed = true;
+        self.close_if_done();
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    /// Gives something of lb's own to hyper.
+    fn say(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        self.account.sent(bytes.len() as u64);
+        self.unflushed = true;
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+
     fn observe(&mut self, data: &Bytes) {
+        if let Some(meter) = &mut self.meter {
+            meter.feed(data);
+        }
         let Some(watch) = &mut self.watch else { return };
-        let first = watch.feed(data);
-        if !first && !watch.has_late_error() {
-            return;
-        }
-        let Some(tail) = &mut self.tail else { return };
-        let now = self.worker.now();
-        if first {
+        if watch.feed(data)
+            && let Some(tail) = &mut self.tail
+        {
+            let now = self.worker.now();
             tail.first_data(now);
+            self.account.first_token(now);
         }
-        if let Some(code) = watch.take_late_error() {
-            tail.failed(now, &Ended::LateError { code }, Worker::draw());
+        self.heed_late_error();
+    }
+
+    /// Books an error event that came after the commit, be it in the chunk that brought the commit.
+    fn heed_late_error(&mut self) {
+        let code = self.watch.as_mut().and_then(|watch| watch.take_late_error());
+        if let (Some(code), Some(tail)) = (code, &mut self.tail) {
+            tail.failed(self.worker.now(), &Ended::LateError { code }, Worker::draw());
             self.failed = true;
         }
     }
@@ -167,13 +222,17 @@ impl Relay {
     ///
     /// hyper throws away what it has not written when a body fails, and it writes only once a body has nothing more:
     /// so the failure waits until the frames before it, which are as true as any, have gone out.
-    fn abort(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+    fn abort(&mut self, cx: &mut Context<'_>, cause: Cause) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         self.end = End::Broken;
+        if let Some(event) = self.last_words(cause) {
+            return self.say(event);
+        }
         if std::mem::take(&mut self.unflushed) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         if let Some(mut tail) = self.tail.take() {
+            self.count_tokens(&tail);
             tail.failed(self.worker.now(), &Ended::Broken, Worker::draw());
         }
         self.account.truncated();
@@ -196,11 +255,18 @@ impl Relay {
     /// The body ended as its framing promised.
     fn complete(&mut self) {
         self.end = End::Clean;
+        if self.silence.has_gap() {
+            self.silence
+                .measure(self.worker.now(), model_of(self.tail.as_ref()));
+        }
         let first = self.watch.as_mut().is_some_and(|watch| watch.finish());
         if let Some(mut tail) = self.tail.take() {
             if first {
-                tail.first_data(self.worker.now());
+                let now = self.worker.now();
+                tail.first_data(now);
+                self.account.first_token(now);
             }
+            self.count_tokens(&tail);
             if self.watch.as_ref().is_some_and(|watch| !watch.is_finished()) {
                 tail.incomplete();
             }
@@ -211,33 +277,51 @@ impl Relay {
         self.account.complete();
     }
 
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(idle) = &mut self.idle else {
-            return Poll::Pending;
-        };
+    /// The event that says why the stream ends, where that is wanted and nothing said it before. In the middle of
+    /// another event it would be a part of that. [INSERT-1]
+    fn last_words(&mut self, cause: Cause) -> Option<Bytes> {
+        let watch = self.watch.as_ref()?;
+        if self.failed || watch.is_done() || !watch.is_at_boundary() {
+            return None;
+        }
+        self.inserts.as_mut()?.error_event(cause)
+    }
+
+    fn count_tokens(&self, tail: &Tail) {
+        let metered = self.meter.as_ref().map(|meter| meter.usage());
+        if let Some(usage) = metered.or_else(|| self.watch.as_ref()?.usage()) {
+            tail.link().model.add_tokens(usage.prompt, usage.completion);
+        }
+    }
+
+    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<Quiet> {
         let now = self.worker.now();
-        let since = *idle.waiting_since.get_or_insert(now);
-        let due = since + idle.limit;
+        let since = self.silence.goes_on(now, model_of(self.tail.as_ref()));
         let clock = &self.worker.shared.clock;
-        let sleep = idle
-            .sleep
-            .get_or_insert_with(|| Box::pin(sleep_until(clock.tokio(due))));
-        loop {
-            ready!(sleep.as_mut().poll(cx));
-            if now >= due {
-                return Poll::Ready(());
+        if self.silence.poll_too_long(cx, (since, now), clock).is_ready() {
+            return Poll::Ready(Quiet::TooLong);
+        }
+        let keepalive = self
+            .inserts
+            .as_mut()
+            .and_then(|inserts| inserts.keepalive.as_mut());
+        match keepalive {
+            Some(keepalive) if self.watch.as_ref().is_some_and(|watch| watch.is_at_boundary()) => {
+                keepalive.poll(cx, (since, now), clock).map(Quiet::Comment)
             }
-            sleep.as_mut().reset(clock.tokio(due));
+            _ => Poll::Pending,
         }
     }
 }
 
-impl Idle {
-    fn new(limit: Duration) -> Self {
-        Self {
-            limit,
-            waiting_since: None,
-            sleep: None,
-        }
+fn model_of(tail: Option<&Tail>) -> Option<&Model> {
+    tail.map(|tail| &*tail.link().model)
+}
+
+/// Puts the notice of a degraded answer before its first frame.
+fn announce(withheld: &mut Vec<Frame<Bytes>>) {
+    let first = withheld.iter().find_map(Frame::data_ref);
+    if first.is_none_or(|first| may_precede(first)) {
+        withheld.insert(0, Frame::data(DEGRADED));
     }
 }

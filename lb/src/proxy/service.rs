@@ -8,6 +8,7 @@ use http::header::{CONNECTION, MAX_FORWARDS};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
+use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
 use super::asked::Asked;
@@ -52,13 +53,14 @@ pub(super) fn serve(
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
+        let mut arrival = Arrival::of(&worker, unix, &peer, id, &request);
         let scene = Scene {
             worker: &worker,
             rules,
             peer: &peer,
-            id: &id,
         };
-        let answered = scene.answer(&mut request).await;
+        let answered = scene.answer(&mut arrival, &mut request).await;
+        let outcome = if answered.is_ok() { "ok" } else { "refused" };
         let mut response = answered.unwrap_or_else(|refusal| {
             worker.shared.metrics.refused(refusal.code());
             let mut response = refusal.response(0);
@@ -67,7 +69,8 @@ pub(super) fn serve(
             }
             response
         });
-        headers::stamp(response.headers_mut(), id);
+        arrival.answered(outcome, &response);
+        headers::stamp(response.headers_mut(), arrival.id);
         busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
         if let Some(tunnel) = response.body_mut().take_tunnel() {
             busy.switch(tunnel);
@@ -86,7 +89,6 @@ struct Scene<'a> {
     worker: &'a Arc<Worker>,
     rules: Rules,
     peer: &'a Peer,
-    id: &'a HeaderValue,
 }
 
 /// Where a request goes by its head.
@@ -100,13 +102,15 @@ enum Routed<'l> {
 }
 
 impl<'a> Scene<'a> {
-    async fn answer(self, request: &mut Asking) -> Result<Response<Body>, Refusal> {
+    async fn answer(self, arrival: &mut Arrival, request: &mut Asking) -> Result<Response<Body>, Refusal> {
         let live = self.worker.shared.live.load_full();
-        let (route, routed) = self.route(&live, request)?;
+        let (route, routed) = self.route(&live, arrival, request)?;
         let mut response = match routed {
             Routed::Answered(response) => response,
-            Routed::Models(client) => self.by_model(&live, route, client, request).await?,
-            Routed::Provider(chain) => Box::pin(self.direct(&live, route, &chain, request)).await?,
+            Routed::Models(client) => self.by_model((&live, route, client), arrival, request).await?,
+            Routed::Provider(chain) => {
+                Box::pin(self.direct((&live, route, &chain), arrival, request)).await?
+            }
         };
         route::change(response.headers_mut(), &route.config.response_headers);
         Ok(response)
@@ -115,6 +119,7 @@ impl<'a> Scene<'a> {
     fn route<'l>(
         self,
         live: &'l Live,
+        arrival: &mut Arrival,
         request: &mut Asking,
     ) -> Result<(&'l Arc<Route>, Routed<'l>), Refusal> {
         let shared = &self.worker.shared;
@@ -124,6 +129,9 @@ impl<'a> Scene<'a> {
         }
         let route = route::find(live.table.routes(), request)?;
         let client = live.keys.identify(request.headers()).ok_or(Refusal::InvalidKey)?;
+        if let Some(name) = client.name() {
+            arrival.known_as(name);
+        }
         if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
             return Ok((route, Routed::Answered(no_content())));
         }
@@ -163,9 +171,8 @@ impl<'a> Scene<'a> {
     /// Reads the request, finds the chain of its model, and makes attempts until one answers.
     async fn by_model(
         self,
-        live: &Arc<Live>,
-        route: &Arc<Route>,
-        client: Client<'_>,
+        (live, route, client): (&Arc<Live>, &Arc<Route>, Client<'_>),
+        arrival: &mut Arrival,
         request: &mut Asking,
     ) -> Result<Response<Body>, Refusal> {
         let default = route.config.default_model.as_deref();
@@ -184,16 +191,17 @@ impl<'a> Scene<'a> {
             replayable: payload.is_replayable(),
             repeatable: is_repeatable(request.method(), path, asked.stored),
         };
-        let prepared = self.prepare(live, route, &chain, request, (payload, Some(asked)));
-        self.exchange(live, &chain, sent, &prepared).await
+        let account = Account::open(self.worker, Arc::clone(&chain), arrival, sent, payload.length());
+        let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
+        let prepared = Self::prepare(fields, request, (payload, Some(asked)));
+        self.exchange(live, (&chain, sent), &prepared, account).await
     }
 
     /// Sends the request to its route's provider, whatever it is.
     async fn direct(
         self,
-        live: &Arc<Live>,
-        route: &Arc<Route>,
-        chain: &Arc<Chain>,
+        (live, route, chain): (&Arc<Live>, &Arc<Route>, &Arc<Chain>),
+        arrival: &mut Arrival,
         request: &mut Asking,
     ) -> Result<Response<Body>, Refusal> {
         let payload = receive_any(request, self.rules, self.room(live)).await?;
@@ -203,8 +211,10 @@ impl<'a> Scene<'a> {
             replayable: payload.is_replayable(),
             repeatable: request.method().is_idempotent(),
         };
-        let prepared = self.prepare(live, route, chain, request, (payload, None));
-        self.exchange(live, chain, sent, &prepared).await
+        let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
+        let fields = self.fields((live, route, chain), arrival.id.clone(), request);
+        let prepared = Self::prepare(fields, request, (payload, None));
+        self.exchange(live, (chain, sent), &prepared, account).await
     }
 
     fn room(&self, live: &Live) -> Room<'a> {
@@ -214,21 +224,15 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What the attempts send. It goes with the exchange, at the commit: the fields are views of hyper's read buffer,
-    /// and nothing may hold that while a response streams.
-    fn prepare(
+    /// The fields that the attempts send.
+    fn fields(
         self,
-        live: &Live,
-        route: &Arc<Route>,
-        chain: &Chain,
+        (live, route, chain): (&Live, &Arc<Route>, &Chain),
+        id: HeaderValue,
         request: &mut Asking,
-        (payload, asked): (Payload, Option<Asked>),
-    ) -> Prepared {
+    ) -> Forwardable {
         let via = &self.worker.shared.via;
         let version = request.version();
-        let upgrade = (version == Version::HTTP_11)
-            .then(|| tunnel::asked(request.headers()))
-            .flatten();
         let via = live.server.via.then(|| via.field(version, request.headers()));
         // A response that is to be read, or changed, has to come as it is.
         let identity = chain
@@ -236,7 +240,19 @@ impl<'a> Scene<'a> {
             .iter()
             .any(|link| link.model.is_strict() || link.model.config.rewrite_response_model);
         let headers = std::mem::take(request.headers_mut());
-        let fields = Forwardable::new(headers, self.peer, self.id.clone(), identity).along(route, via);
+        Forwardable::new(headers, self.peer, id, identity).along(route, via)
+    }
+
+    /// What the attempts send. It goes with the exchange, at the commit: the fields are views of hyper's read buffer,
+    /// and nothing may hold that while a response streams.
+    fn prepare(
+        fields: Forwardable,
+        request: &mut Asking,
+        (payload, asked): (Payload, Option<Asked>),
+    ) -> Prepared {
+        let upgrade = (request.version() == Version::HTTP_11)
+            .then(|| tunnel::asked(fields.client()))
+            .flatten();
         let method = std::mem::take(request.method_mut());
         let uri = std::mem::take(request.uri_mut());
         Prepared::new((method, uri, upgrade), fields, payload, asked)
@@ -246,11 +262,10 @@ impl<'a> Scene<'a> {
     async fn exchange(
         self,
         live: &Live,
-        chain: &Arc<Chain>,
-        sent: Sent,
+        (chain, sent): (&Arc<Chain>, Sent),
         prepared: &Prepared,
+        account: Account,
     ) -> Result<Response<Body>, Refusal> {
-        let account = Account::open(Arc::clone(chain));
         let mut response = exchange(self.worker, live, chain, sent, prepared, account).await?;
         headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::config::{FirstToken, Model};
 use crate::wire::openai::{self, Frame};
 use crate::wire::sse::{Event, Observer};
+use crate::wire::usage::Usage;
 
 /// Follows one response's events, before its commit and after.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(super) struct Watch {
     observer: Observer,
     rules: Rules,
     seen: Seen,
+    /// Where tokens are counted.
+    usage: Option<Box<Usage>>,
 }
 
 /// What counts, by the model's configuration.
@@ -27,13 +30,14 @@ struct Rules {
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four independent facts about one stream"
+    reason = "five independent facts about one stream"
 )]
 struct Seen {
     committed: bool,
     first_data: bool,
     preamble: bool,
     finished: bool,
+    done: bool,
     decision: Option<Decision>,
     late_error: Option<u16>,
 }
@@ -48,8 +52,9 @@ pub(super) enum Decision {
 }
 
 impl Watch {
-    /// For a stream of `model`; `peeked` where its head is withheld until a [`Decision`].
-    pub(super) fn new(model: &Model, peeked: bool) -> Self {
+    /// For a stream of `model`; `peeked` where its head is withheld until a [`Decision`], `counted` where note is taken
+    /// of what events say about tokens.
+    pub(super) fn new(model: &Model, peeked: bool, counted: bool) -> Self {
         let rules = Rules {
             content: model.first_token == FirstToken::Content,
             past_preamble: model.peek.past_preamble,
@@ -62,7 +67,13 @@ impl Watch {
             observer: Observer::new(model.max_event_bytes),
             rules,
             seen,
+            usage: counted.then(Box::default),
         }
+    }
+
+    /// What events said about tokens, where that was asked for.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage.as_deref().copied()
     }
 
     /// Looks at the next chunk. Returns whether the stream's first data frame was in it.
@@ -72,8 +83,14 @@ impl Watch {
             observer,
             rules,
             seen,
+            usage,
         } = self;
-        observer.feed(chunk, |event| seen.take(*rules, &event));
+        observer.feed(chunk, |event| {
+            if let Some(usage) = usage {
+                usage.event(event.data);
+            }
+            seen.take(*rules, &event);
+        });
         self.seen.first_data && !before
     }
 
@@ -84,8 +101,14 @@ impl Watch {
             observer,
             rules,
             seen,
+            usage,
         } = self;
-        observer.finish(|event| seen.take(*rules, &event));
+        observer.finish(|event| {
+            if let Some(usage) = usage {
+                usage.event(event.data);
+            }
+            seen.take(*rules, &event);
+        });
         self.seen.first_data && !before
     }
 
@@ -109,9 +132,14 @@ impl Watch {
         self.seen.finished
     }
 
-    /// Whether an error event came after the commit and was not taken yet.
-    pub(super) fn has_late_error(&self) -> bool {
-        self.seen.late_error.is_some()
+    /// Whether `[DONE]` has come: nothing that follows is read by anybody.
+    pub(super) fn is_done(&self) -> bool {
+        self.seen.done
+    }
+
+    /// Whether the stream stands between two events.
+    pub(super) fn is_at_boundary(&self) -> bool {
+        self.observer.at_boundary()
     }
 
     /// The status of an error event that came after the commit, once.
@@ -127,6 +155,7 @@ impl Seen {
         let counts = match frame {
             Frame::Empty => return,
             Frame::Done => {
+                self.done = true;
                 self.decide(Decision::Commit);
                 return;
             }

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tokio::sync::watch;
 
+use super::access::AccessLog;
 use super::auth::ClientKeys;
 use super::budget::Budget;
 use super::via::Via;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// The shell's clock.
     pub clock: Clock,
+    /// Where a line for each request goes.
+    pub access: Option<AccessLog>,
     /// What request bodies may hold.
     pub buffers: Arc<Budget>,
     /// What this process is called on requests that pass.

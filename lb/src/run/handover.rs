@@ -17,6 +17,7 @@
 
 mod channel;
 mod place;
+mod visitor;
 
 use std::io;
 use std::net::TcpListener;
@@ -28,9 +29,11 @@ use tokio::task::AbortHandle;
 
 use self::channel::{Channel, Door, MOST};
 use self::place::Place;
-use super::inherited::{Group, Inherited};
-use super::{Source, StartError, service_manager};
+use super::Source;
+use super::inherited::Group;
 use crate::admin::Reloaded;
+
+pub use visitor::{Predecessor, request_reload, take_over};
 
 /// What the first message of a conversation asks for.
 const RELOAD: &str = "reload";
@@ -200,88 +203,4 @@ fn told(reloaded: &Reloaded) -> Told {
         Reloaded::Unavailable => (69, "it is ending, or busy with other reloads".to_owned()),
     };
     Told { code, message }
-}
-
-/// Has the lb that runs from `source` reload. `Err` says why nobody could be asked.
-pub fn request_reload(source: &Source) -> Result<Told, String> {
-    converse(async {
-        let channel = Channel::connect(&place::path(source)?)?;
-        channel.send(RELOAD, &[]).await?;
-        let (told, _) = channel.receive().await?;
-        Ok(serde_json::from_str(&told)?)
-    })
-    .map_err(|error| unreachable(source, &error))
-}
-
-/// The lb that is being taken over from: it serves until it is told that we do.
-#[derive(Debug)]
-pub struct Predecessor {
-    channel: Channel,
-}
-
-/// Takes the sockets of the lb that runs from `source`. To be called within a runtime.
-pub async fn take_over(source: &Source, inherited: &mut Inherited) -> Result<Predecessor, StartError> {
-    let taken = tokio::time::timeout(PATIENCE, take(source, inherited)).await;
-    let taken = taken.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()));
-    taken.map_err(|error| StartError::Unreachable(unreachable(source, &error)))
-}
-
-/// How long the other one may take for a step.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-async fn take(source: &Source, inherited: &mut Inherited) -> io::Result<Predecessor> {
-    let channel = Channel::connect(&place::path(source)?)?;
-    channel.send(TAKEOVER, &[]).await?;
-    let (mut groups, mut admin): (Vec<Group>, _) = (Vec::new(), None);
-    loop {
-        let (text, sockets) = channel.receive().await?;
-        match serde_json::from_str(&text)? {
-            Handed::Admin => admin = sockets.into_iter().next(),
-            Handed::End => break,
-            Handed::Listener { place, name } => {
-                let known = groups
-                    .iter_mut()
-                    .find(|group| group.place == place && group.name == name);
-                match known {
-                    Some(group) => group.sockets.extend(sockets),
-                    None => groups.push(Group { place, name, sockets }),
-                }
-            }
-        }
-    }
-    inherited.take_over(groups, admin);
-    Ok(Predecessor { channel })
-}
-
-impl Predecessor {
-    /// Tells it that we serve, and waits until it accepts nothing any more.
-    pub async fn leave(self) {
-        service_manager::main_process();
-        let told = async {
-            self.channel.send(READY, &[]).await?;
-            self.channel.receive().await
-        };
-        match tokio::time::timeout(PATIENCE, told).await {
-            Ok(Ok(_)) => tracing::info!("taken over: the process before drains"),
-            Ok(Err(error)) => tracing::warn!(%error, "the process before did not say that it leaves"),
-            Err(_late) => tracing::warn!("the process before does not say that it leaves"),
-        }
-    }
-}
-
-fn unreachable(source: &Source, error: &io::Error) -> String {
-    let path = source.path().display();
-    format!("no lb that runs from {path} can be reached ({error})")
-}
-
-fn converse<T>(conversation: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let late = |_late| io::Error::from(io::ErrorKind::TimedOut);
-        tokio::time::timeout(PATIENCE * 3, conversation)
-            .await
-            .map_err(late)?
-    })
 }

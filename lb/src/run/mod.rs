@@ -20,10 +20,12 @@ mod inherited;
 mod kernel;
 mod keys;
 mod listeners;
+mod log;
 mod memory;
 mod reload;
 mod routes;
 mod service_manager;
+mod serving;
 mod signals;
 mod source;
 mod workers;
@@ -42,7 +44,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
-use crate::proxy::{Budget, Drain, Live, Route, Shared, Via};
+use crate::proxy::{Budget, Drain, Live, Route, Shared, Via, Writer};
 use crate::upstream::{Context, Table};
 
 use self::control::Control;
@@ -55,6 +57,7 @@ use self::workers::Workers;
 pub use error::StartError;
 pub use handover::{Predecessor, Told, request_reload, take_over};
 pub use inherited::Inherited;
+pub use log::{Form, form};
 pub use signals::until_drained;
 pub use source::Source;
 
@@ -71,6 +74,8 @@ pub struct Daemon {
     config: Mutex<Config>,
     admin: SocketAddr,
     threads: Vec<JoinHandle<()>>,
+    /// Ends last: the others have lines for it.
+    writer: Option<Writer>,
     /// Who wants a reload.
     requests: mpsc::Receiver<Request>,
 }
@@ -86,7 +91,8 @@ impl Daemon {
         };
         let listeners = Arc::new(Listeners::new(inherited, count));
         let plan = listeners.plan(config)?;
-        let shared = Arc::new(shared(config, count)?);
+        let (shared, writer) = shared(config, count)?;
+        let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
         let (kernel, observing) =
             Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
@@ -129,6 +135,7 @@ impl Daemon {
             config: Mutex::new(config.clone()),
             admin: admin_address,
             threads,
+            writer,
             requests,
         })
     }
@@ -185,6 +192,9 @@ impl Daemon {
                 tracing::error!("a thread panicked");
             }
         }
+        if let Some(writer) = self.writer {
+            writer.finish();
+        }
     }
 
     fn advance(&self, to: Drain) {
@@ -199,7 +209,7 @@ const REQUESTS: usize = 8;
 /// How often a drain looks whether all is closed.
 const POLL: Duration = Duration::from_millis(20);
 
-fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
+fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&edges(config)));
     let routes = routes::build(config, workers, None)?;
@@ -209,7 +219,8 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
         &Secrets::read(config)?,
         (&metrics, None, clock.now()),
     );
-    Ok(Shared {
+    let (access, writer) = log::access(&config.log, &metrics)?.unzip();
+    let shared = Shared {
         live: ArcSwap::from_pointee(live),
         metrics,
         clock,
@@ -220,7 +231,9 @@ fn shared(config: &Config, workers: usize) -> Result<Shared, StartError> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs(),
-    })
+        access,
+    };
+    Ok((shared, writer))
 }
 
 /// The edges of the first-token histogram.
@@ -236,6 +249,7 @@ fn live(
     secrets: &Secrets,
     (metrics, before, now): (&Metrics, Option<&Table>, Instant),
 ) -> Live {
+    metrics.count_usage(config.metrics.usage);
     let table = Table::build(
         config,
         &mut Context {

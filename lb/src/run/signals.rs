@@ -1,17 +1,12 @@
-//! What the main thread does once all is started: it waits for signals, for wishes to reload, and for a successor.
+//! What signals do, and how a daemon comes to its end.
 
 use std::io;
-use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
 
-use super::handover::{Desk, Sockets, Visit};
-use super::inherited::Group;
-use super::source::Seen;
+use super::handover::Desk;
+use super::serving::Serving;
 use super::{Daemon, Source, service_manager};
-use crate::admin::Reloaded;
-use crate::config::Failure;
 
 /// Serves until TERM, INT or QUIT, then drains; a second one ends the drain at once. Reloads from `source` whenever that
 /// is asked for, and leaves to a successor.
@@ -21,12 +16,7 @@ pub async fn until_drained(mut daemon: Daemon, source: &Source) -> io::Result<()
     if let Err(error) = &desk {
         tracing::warn!(%error, "no successor can take over, and `lb reload` does not reach this process");
     }
-    let mut serving = Serving {
-        habits: Habits::new()?,
-        seen: source.look(&daemon.config()),
-        desk: desk.ok(),
-        source,
-    };
+    let mut serving = Serving::new(Habits::new()?, desk.ok(), source, &daemon);
     service_manager::ready();
     let successor = tokio::select! {
         biased;
@@ -58,152 +48,6 @@ pub async fn until_drained(mut daemon: Daemon, source: &Source) -> io::Result<()
     Ok(())
 }
 
-/// What goes on while nothing ends.
-struct Serving<'a> {
-    habits: Habits,
-    source: &'a Source,
-    /// What the files held when they were last read.
-    seen: Seen,
-    desk: Option<Desk>,
-}
-
-impl Serving<'_> {
-    /// Reloads whenever somebody wants it; returns when a successor serves.
-    async fn until_taken(&mut self, daemon: &mut Daemon) -> oneshot::Sender<()> {
-        loop {
-            let watched = daemon.config().server.watch;
-            let changed = async {
-                if watched {
-                    self.seen.changed().await;
-                } else {
-                    std::future::pending::<()>().await;
-                }
-            };
-            let visit = async {
-                match &mut self.desk {
-                    Some(desk) => desk.next().await,
-                    None => std::future::pending().await,
-                }
-            };
-            let asked = tokio::select! {
-                biased;
-                () = self.habits.hup() => None,
-                Some(asked) = daemon.requests.recv() => Some(asked),
-                visit = visit => match visit {
-                    Visit::Reload(asked) => Some(asked),
-                    Visit::Sockets(asked) => {
-                        // Whoever asked may have gone.
-                        drop(asked.send(daemon.sockets()));
-                        continue;
-                    }
-                    Visit::Taken(left) => return left,
-                },
-                () = changed => None,
-            };
-            let reloaded = self.reload(daemon).await;
-            if let Some(asked) = asked {
-                drop(asked.send(reloaded));
-            }
-        }
-    }
-
-    /// Reads the file and puts it into force, or says why not and goes on with what there is.
-    async fn reload(&mut self, daemon: &Daemon) -> Reloaded {
-        service_manager::reloading();
-        let config = daemon.config();
-        self.seen = self.source.look(&config);
-        let reloaded = match self.source.load() {
-            Ok(checked) => {
-                if checked.warnings.warnings() > 0 {
-                    tracing::warn!("{}", checked.warnings.render(false));
-                }
-                match daemon.reload(&checked.config).await {
-                    Ok(waiting) => Reloaded::Done { waiting },
-                    Err(error) => Reloaded::Refused {
-                        code: error.exit_code(),
-                        message: error.to_string(),
-                        report: None,
-                    },
-                }
-            }
-            Err(failure) => refused(&failure),
-        };
-        // The files are those of the configuration that is in force by now.
-        if let Reloaded::Done { .. } = &reloaded {
-            self.seen.follow(self.source, &daemon.config());
-        }
-        told(daemon, &reloaded);
-        service_manager::ready();
-        reloaded
-    }
-}
-
-fn refused(failure: &Failure) -> Reloaded {
-    let message = match failure {
-        Failure::Invalid(report) => format!("{failure}\n{}", report.render(false)),
-        Failure::Unreadable { .. } => failure.to_string(),
-    };
-    Reloaded::Refused {
-        code: failure.exit_code(),
-        message,
-        report: match failure {
-            Failure::Invalid(report) => serde_json::from_str(&report.to_json()).ok(),
-            Failure::Unreadable { .. } => None,
-        },
-    }
-}
-
-fn told(daemon: &Daemon, reloaded: &Reloaded) {
-    let metrics = &daemon.shared.metrics;
-    match reloaded {
-        Reloaded::Done { waiting } => {
-            metrics.reloaded(true);
-            tracing::info!("reloaded");
-            if !waiting.is_empty() {
-                tracing::warn!(changed = waiting.join(", "), "changes that wait for a restart");
-            }
-        }
-        Reloaded::Refused { message, .. } => {
-            metrics.reloaded(false);
-            tracing::error!("not reloaded, what was in force stays: {message}");
-        }
-        Reloaded::Unavailable => {}
-    }
-}
-
-impl Daemon {
-    /// Everything that a successor takes over.
-    fn sockets(&self) -> io::Result<Sockets> {
-        let group = |bound: &Arc<crate::proxy::Bound>| {
-            Ok(Group {
-                place: bound.place.to_string(),
-                name: bound.name().to_string(),
-                sockets: bound.sockets()?,
-            })
-        };
-        Ok(Sockets {
-            groups: self
-                .listeners
-                .live()
-                .iter()
-                .map(group)
-                .collect::<io::Result<_>>()?,
-            admin: self.control.socket()?,
-        })
-    }
-
-    /// Accepts nothing any more, lets the successor know, and waits for what is open.
-    async fn yield_to(&self, left: oneshot::Sender<()>) {
-        let limit = self.config().server.drain_timeout;
-        self.control.leave();
-        self.advance(crate::proxy::Drain::Closing);
-        if left.send(()).is_err() {
-            tracing::warn!("the successor did not wait to hear it");
-        }
-        self.finish(limit).await;
-    }
-}
-
 /// The signals that end the process.
 struct Ending {
     int: Signal,
@@ -230,7 +74,7 @@ impl Ending {
 }
 
 /// The signals that kill a process that does not handle them, and that operators send by habit.
-struct Habits {
+pub(super) struct Habits {
     hup: Signal,
     usr1: Signal,
     usr2: Signal,
@@ -248,7 +92,7 @@ impl Habits {
     }
 
     /// Waits for a HUP, and takes the others meanwhile.
-    async fn hup(&mut self) {
+    pub(super) async fn hup(&mut self) {
         loop {
             tokio::select! {
                 _ = self.hup.recv() => return,

@@ -63,6 +63,11 @@ impl Attempt {
         self.hold.link()
     }
 
+    /// The target's place in its chain.
+    pub fn place(&self) -> usize {
+        self.hold.link
+    }
+
     /// The endpoint and provider taken.
     pub fn claim(&self) -> &Claim {
         &self.hold.claim
@@ -225,7 +230,8 @@ fn status_of(ended: &Ended) -> Option<u16> {
     }
 }
 
-fn observed(ended: &Ended) -> AttemptOutcome {
+/// What an ending counts as in metrics and logs.
+pub fn observed(ended: &Ended) -> AttemptOutcome {
     match ended {
         Ended::BadResponse => AttemptOutcome::Protocol,
         Ended::ClientGone | Ended::Drained | Ended::NotSent => AttemptOutcome::Cancelled,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
-use crate::metrics::{LinkMetrics, ModelMetrics, Role};
+use crate::metrics::{Gaps, LinkMetrics, ModelMetrics, Role};
 use crate::policy::cascade::{self, Standing};
 use crate::policy::outcome::StatusSet;
 use crate::policy::select::Candidate;
@@ -48,9 +48,20 @@ pub struct Link {
     pub model: Arc<Model>,
     /// The timers of an attempt on it.
     pub timers: Timers,
+    /// The preset that answers by this target, where that is a fallback and not the one that was asked for.
+    pub fallback: Option<Fallback>,
     pub(super) weight: u32,
     pub(super) in_flight: Arc<AtomicU32>,
     pub(super) metrics: LinkMetrics,
+}
+
+/// A preset that stands in for another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// Its name.
+    pub preset: Box<str>,
+    /// How its answers say so.
+    pub notice: config::Notice,
 }
 
 /// What holds for all streams of a model.
@@ -62,6 +73,21 @@ pub struct Model {
 }
 
 impl Model {
+    /// For the gaps between one stream's frames.
+    pub fn gaps(&self) -> Gaps {
+        self.metrics.gaps()
+    }
+
+    /// Whether the tokens of its answers are counted.
+    pub fn counts_tokens(&self) -> bool {
+        self.metrics.counts_tokens()
+    }
+
+    /// Counts the tokens of one answer.
+    pub fn add_tokens(&self, prompt: u64, completion: u64) {
+        self.metrics.add_tokens(prompt, completion);
+    }
+
     /// Whether response heads are withheld until the first decisive event.
     pub fn is_strict(&self) -> bool {
         self.config.stream_mode == config::StreamMode::Strict

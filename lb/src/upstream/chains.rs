@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::adopt::{self, Controllers, Form, Preferred};
 use super::build::Context;
-use super::chain::{Chain, Link, Model, Timers};
+use super::chain::{Chain, Fallback, Link, Model, Timers};
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
 use crate::config::{self, Config, Pattern, Strategy};
@@ -122,6 +122,7 @@ impl Built {
         let part = Part {
             built: self,
             name: None,
+            fallback: None,
             read: model.read,
             first_token: model.fallback.first_token_timeout,
             idle: model.stream_idle_timeout,
@@ -181,6 +182,8 @@ struct Part<'a> {
     /// What a target without a name of its own is sent: the client's name where that is the model's, the model's where
     /// a preset stands between, since no provider knows a preset.
     name: Option<&'a str>,
+    /// The preset whose part this is, where that is a fallback.
+    fallback: Option<Fallback>,
     read: config::Read,
     first_token: Option<std::time::Duration>,
     idle: Option<std::time::Duration>,
@@ -193,11 +196,18 @@ pub(super) fn preset_chain(
     providers: &[Arc<Provider>],
     context: &Context<'_>,
 ) -> Chain {
-    let members = std::iter::once(preset).chain(preset.fallbacks.iter().map(|place| &config.presets[*place]));
-    let parts: Vec<Part<'_>> = members
-        .map(|member| Part {
+    let fallbacks = preset.fallbacks.iter().map(|place| &config.presets[*place]);
+    let notice = config.models[preset.model].notice;
+    let fallbacks = fallbacks.map(|member| {
+        let preset = member.name.as_str().into();
+        (member, Some(Fallback { preset, notice }))
+    });
+    let parts: Vec<Part<'_>> = std::iter::once((preset, None))
+        .chain(fallbacks)
+        .map(|(member, fallback)| Part {
             built: &models[member.model],
             name: models[member.model].exact_name(),
+            fallback,
             read: member.read,
             first_token: member.first_token_timeout,
             idle: member.stream_idle_timeout,
@@ -245,6 +255,7 @@ fn assemble(
                     first_token: part.first_token,
                     idle: part.idle,
                 },
+                fallback: part.fallback.clone(),
                 weight: target.weight,
                 in_flight: Arc::clone(in_flight),
                 metrics: context

@@ -29,9 +29,9 @@ mod state;
 mod table;
 mod ticket;
 
-pub use attempt::{Attempt, Settled, Tail};
+pub use attempt::{Attempt, Settled, Tail, observed};
 pub use build::Context;
-pub use chain::{Chain, Link, Model, Timers};
+pub use chain::{Chain, Fallback, Link, Model, Timers};
 pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};

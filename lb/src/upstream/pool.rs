@@ -138,8 +138,8 @@ impl Controller {
         counter.inc();
         self.metrics.share.set(change.to);
         tracing::info!(
-            model = %pool.model, pool = %pool.name, from = change.from, to = change.to, reason,
-            breach_rate = change.breach_rate, "share changed"
+            model = %pool.model, pool = %pool.name, from = readable(change.from), to = readable(change.to),
+            reason, breach_rate = change.breach_rate.map(readable), "share changed"
         );
     }
 
@@ -147,4 +147,9 @@ impl Controller {
         // A panic in the machine would have been a bug in one request; its state is still the best there is.
         f(&mut self.share.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// A part of one, to four places: what follows is the noise of binary fractions.
+fn readable(part: f64) -> f64 {
+    (part * 1e4).round() / 1e4
 }

@@ -10,7 +10,7 @@ use crate::metrics::AttemptOutcome;
 use crate::policy::aimd::Start;
 use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop};
 use crate::policy::draw::Draw;
-use crate::policy::time::Instant;
+use crate::policy::time::{Instant, millis};
 
 /// What of a request the policy wants to know.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl Run {
             from = %self.chain.links[previous.link].provider.name,
             to = %self.chain.links[link].provider.name,
             reason = previous.reason.as_str(),
-            elapsed_ms = previous.elapsed.as_secs_f64() * 1e3,
+            elapsed_ms = millis(previous.elapsed),
             "failed over"
         );
     }

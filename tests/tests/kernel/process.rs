@@ -1,6 +1,7 @@
 //! The daemon as a process: what it shows, what it leaves behind, and what it does without privilege.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 
 use lb_tests::daemon::{Folder, binary, command_of};
 use lb_tests::netns::{Family, Network};
@@ -56,11 +57,11 @@ fn a_killed_daemon_leaves_no_program_behind(network: &Network) {
     loading::wait_for(before);
 }
 
-/// `lb run` by nobody with this mode.
-fn unprivileged(folder: &Folder, provider: &Provider, mode: &str) -> Child {
+/// `lb run` by nobody with this mode; `lb` is a copy of the binary that nobody can get at.
+fn unprivileged(lb: &Path, folder: &Folder, provider: &Provider, mode: &str) -> Child {
     let setup = Setup::single(provider).section(&format!("kernel: {{ mode: {mode} }}"));
     let file = folder.write(&format!("{mode}.yaml"), &setup.text());
-    let mut child = command_of(&folder.within_reach(binary()), ["run", "-c"]);
+    let mut child = command_of(lb, ["run", "-c"]);
     child.arg(&file).uid(loading::NOBODY).gid(loading::NOBODY);
     child.spawn().expect("a file that everybody may run")
 }
@@ -70,7 +71,8 @@ fn without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_
     bench::run(network, async || {
         let provider = Provider::start(Script::completion("ok")).await;
         let folder = Folder::new();
-        let mut auto = unprivileged(&folder, &provider, "auto");
+        let lb = folder.within_reach(binary());
+        let mut auto = unprivileged(&lb, &folder, &provider, "auto");
         let mut lines = BufReader::new(auto.stderr.take().expect("piped")).lines();
         let started = loop {
             let line = lines.next_line().await.expect("readable");
@@ -83,7 +85,7 @@ fn without_privilege_the_daemon_runs_and_says_what_it_lacks_unless_it_must_have_
             started.contains("\"kernel\":\"off: ") && started.contains("CAP_BPF"),
             "{started}"
         );
-        let required = unprivileged(&folder, &provider, "required");
+        let required = unprivileged(&lb, &folder, &provider, "required");
         let output = required.wait_with_output().await.expect("our own child");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(77), "{said}");

@@ -16,7 +16,6 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 
 pub(super) const LATER: &[Later] = &[
     later("admin.dashboard", "true", "the dashboard"),
-    later("providers.*.propagate_trace", "false", "passing trace headers on"),
     later("providers.*.tls.client_cert_file", "null", "a client certificate"),
     later("providers.*.tls.client_key_file", "null", "a client certificate"),
     later(
@@ -58,11 +57,6 @@ pub(super) const LATER: &[Later] = &[
     later("providers.*.max_pending", "0", "waiting for a slot"),
     later("providers.*.pending_timeout_ms", "1000", "waiting for a slot"),
     later("providers.*.rate_limit", "null", "a provider's rate limit"),
-    later(
-        "models.*.stream_error_event",
-        "false",
-        "an error event before a broken stream's end",
-    ),
     later("models.*.cooldown_ms", "0", "cooling a model's endpoints"),
     later(
         "models.*.affinity",
@@ -95,7 +89,6 @@ pub(super) const LATER: &[Later] = &[
         "{ otlp_endpoint: null, sample_ratio: 0.01 }",
         "sending spans",
     ),
-    later("log.access", "true", "the access log"),
 ];
 
 /// A key of which only some words work yet.
@@ -121,15 +114,5 @@ pub(super) const WORDS: &[Words] = &[
         key: "kernel.attach",
         built: &["auto", "tc", "cgroup"],
         what: "watching connections by XDP",
-    },
-    Words {
-        key: "models.*.notice",
-        built: &["header"],
-        what: "this form of the notice",
-    },
-    Words {
-        key: "log.format",
-        built: &["auto", "text", "json"],
-        what: "journald's form",
     },
 ];

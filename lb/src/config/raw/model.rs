@@ -5,7 +5,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::{Maybe, RateLimit, Status};
 use crate::config::{
-    FirstToken, Strategy, StreamMode,
+    FirstToken, Notice, Strategy, StreamMode,
     span::{Entries, Spanned},
 };
 
@@ -31,6 +31,8 @@ pub(in crate::config) struct Model {
     pub(in crate::config) rewrite_response_model: Maybe<bool>,
     /// An error event before the abnormal end of a broken stream.
     pub(in crate::config) stream_error_event: Maybe<bool>,
+    /// Milliseconds of an upstream's silence after which a stream's client is sent a comment; 0 is off.
+    pub(in crate::config) sse_keepalive_ms: Maybe<u64>,
     /// Milliseconds that a (model, endpoint) is skipped after a switch; 0 is off.
     pub(in crate::config) cooldown_ms: Maybe<u64>,
     /// Milliseconds from the start of an attempt to its response head; null is the provider's, 0 is off.
@@ -60,18 +62,6 @@ pub(in crate::config) enum Kind {
     Chat,
     /// Vectors.
     Embedding,
-}
-
-/// How a degraded answer says so.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::config) enum Notice {
-    /// A response header.
-    Header,
-    /// The header, and a comment in the stream.
-    Comment,
-    /// Not at all.
-    None,
 }
 
 /// Bounds of the wait for a stream's first decisive event.

@@ -140,6 +140,8 @@ pub(in crate::config) enum LogFormat {
 pub(in crate::config) struct Metrics {
     /// Upper edges of the first-token histogram in seconds, rising.
     pub(in crate::config) first_token_buckets: Maybe<Vec<Spanned<f64>>>,
+    /// Count tokens by the `usage` of answers.
+    pub(in crate::config) usage: Maybe<bool>,
 }
 
 /// Spans for a collector.

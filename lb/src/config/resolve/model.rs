@@ -9,7 +9,7 @@ use super::{
     target::{no_targets, pools, targets},
 };
 use crate::config::{
-    FirstToken, Kind, Model, Peek, Read, Strategy, StreamMode,
+    FirstToken, Kind, Model, Notice, Peek, Read, Strategy, StreamMode,
     diagnostic::Diagnostic,
     model_name_fault,
     path::Path,
@@ -67,7 +67,6 @@ fn model(
     if let Some(limit) = &raw.rate_limit {
         check::rate_limit(cx, limit);
     }
-    cx.setting(at, "notice", &raw.notice, Some("header".to_owned()));
     let kind = kind(cx, at, raw);
     let strategy = cx.word(at, "strategy", &raw.strategy, ("priority", Strategy::Priority));
     let stream_mode = cx.word(
@@ -101,6 +100,14 @@ fn model(
             &raw.max_event_bytes,
             Whole::new(1 << 20, 1024..=1 << 30),
         ),
+        stream_error_event: cx.flag(at, "stream_error_event", &raw.stream_error_event, false),
+        sse_keepalive: fallback::on(cx.time(
+            at,
+            "sse_keepalive_ms",
+            &raw.sse_keepalive_ms,
+            Whole::new(0, 0..=DAY_MS),
+        )),
+        notice: cx.word(at, "notice", &raw.notice, ("header", Notice::Header)),
         rewrite_response_model: cx.flag(at, "rewrite_response_model", &raw.rewrite_response_model, false),
         read: read(
             cx,

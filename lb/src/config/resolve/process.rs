@@ -99,11 +99,12 @@ pub(super) fn log(cx: &mut Context<'_>, raw: Option<&raw::Log>) -> Log {
     Log {
         level: cx.word(&at, "level", &raw.level, ("info", LogLevel::Info)),
         format: match cx.word(&at, "format", &raw.format, ("auto", raw::LogFormat::Auto)) {
-            // Journald's form is refused by `later`.
-            raw::LogFormat::Auto | raw::LogFormat::Journald => LogFormat::Auto,
+            raw::LogFormat::Auto => LogFormat::Auto,
+            raw::LogFormat::Journald => LogFormat::Journald,
             raw::LogFormat::Text => LogFormat::Text,
             raw::LogFormat::Json => LogFormat::Json,
         },
+        access: cx.flag(&at, "access", &raw.access, true),
     }
 }
 
@@ -153,6 +154,7 @@ pub(super) fn metrics(
     edges.dedup();
     Metrics {
         first_token_buckets: edges,
+        usage: cx.flag(&at, "usage", &raw.usage, false),
     }
 }
 

@@ -66,6 +66,7 @@ fn provider(
             ("authorization", AuthHeader::Authorization),
         ),
         passthrough_auth: cx.flag(at, "passthrough_auth", &raw.passthrough_auth, false),
+        propagate_trace: cx.flag(at, "propagate_trace", &raw.propagate_trace, false),
         headers: headers(cx, at, "headers", &raw.headers),
         tls: tls(cx, &at.key("tls"), raw),
         connections,

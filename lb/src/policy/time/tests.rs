@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Instant;
+use super::{Instant, millis};
 
 #[test]
 fn a_span_is_what_lies_between_two_instants() {
@@ -20,4 +20,18 @@ fn an_instant_past_the_end_of_the_clock_is_its_end() {
     let end = Instant::from_nanos(u64::MAX);
     assert_eq!(end + Duration::from_nanos(1), end);
     assert_eq!(Instant::default() + Duration::MAX, end);
+}
+
+#[test]
+fn milliseconds_are_written_without_noise() {
+    for (micros, written) in [
+        (0, "0"),
+        (15, "0.015"),
+        (1_001, "1.001"),
+        (70_000, "70"),
+        (123_456_789, "123456.789"),
+    ] {
+        let span = Duration::from_micros(micros) + Duration::from_nanos(999);
+        assert_eq!(millis(span).to_string(), written);
+    }
 }

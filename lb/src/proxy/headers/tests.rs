@@ -1,7 +1,10 @@
+use std::time::Duration;
+
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
 
 use super::*;
+use crate::upstream::Fallback;
 
 const EXEMPT: HeaderName = HeaderName::from_static("x-lb-exempt");
 
@@ -20,7 +23,11 @@ fn peer(trusted: bool) -> Peer {
 fn sent(client: HeaderMap, trusted: bool, passthrough_auth: bool, set: &[Field]) -> HeaderMap {
     let id = HeaderValue::from_static("id-1");
     let fields = Forwardable::new(client, &peer(trusted), id, true);
-    let passes = |name: &HeaderName| fields.passes(name, passthrough_auth, &EXEMPT);
+    let kept = Kept {
+        auth: passthrough_auth,
+        trace: false,
+    };
+    let passes = |name: &HeaderName| fields.passes(name, kept, &EXEMPT);
     let sent = fields.fields(set, &passes).iter();
     let mut all = HeaderMap::new();
     for (name, value) in sent {
@@ -176,6 +183,9 @@ fn a_client_is_told_who_answered_only_as_far_as_configured() {
         provider: "gpu",
         endpoint: "gpu-0",
         upstream_model: Some("llama"),
+        fallback: None,
+        queue: None,
+        first_token: None,
     };
     let told = |level| {
         let mut headers = HeaderMap::new();
@@ -190,4 +200,58 @@ fn a_client_is_told_who_answered_only_as_far_as_configured() {
     ]);
     assert_eq!(told(Reveal::Provider), provider);
     assert_eq!(told(Reveal::Endpoint)["x-lb-endpoint"], "gpu-0");
+}
+
+// [NOTICE-1]
+#[test]
+fn a_degraded_answer_says_so_to_everybody_and_by_whom_only_where_that_may_be_told() {
+    let told = |notice, level| {
+        let fallback = Fallback {
+            preset: "small".into(),
+            notice,
+        };
+        let by = By {
+            provider: "spare",
+            endpoint: "spare-0",
+            upstream_model: None,
+            fallback: Some(&fallback),
+            queue: Some(Duration::from_micros(15)),
+            first_token: Some(Duration::from_millis(70)),
+        };
+        let mut headers = map(&[("server-timing", "db;dur=1")]);
+        reveal(&mut headers, by, 1, level);
+        headers
+    };
+    for (notice, degraded) in [
+        (Notice::Header, true),
+        (Notice::Comment, true),
+        (Notice::None, false),
+    ] {
+        let headers = told(notice, Reveal::None);
+        assert_eq!(headers.contains_key("x-lb-degraded"), degraded, "{notice:?}");
+        assert_eq!(headers.len(), 1 + usize::from(degraded), "{headers:?}");
+    }
+    let headers = told(Notice::Header, Reveal::Provider);
+    assert_eq!(headers["x-lb-fallback"], "small");
+    let timing: Vec<_> = headers.get_all("server-timing").iter().collect();
+    assert_eq!(timing, ["db;dur=1", "queue;dur=0.015, ttft;dur=70"]);
+}
+
+// [TRACE-1]
+#[test]
+fn a_trace_context_goes_only_to_a_provider_that_is_to_have_it() {
+    let client = map(&[
+        ("traceparent", "00-1-2-3"),
+        ("tracestate", "a=b"),
+        ("cookie", "c"),
+    ]);
+    let fields = Forwardable::new(client, &peer(true), HeaderValue::from_static("id-1"), true);
+    for trace in [false, true] {
+        let kept = Kept { auth: false, trace };
+        let passes = |name| fields.passes(&HeaderName::from_static(name), kept, &EXEMPT);
+        assert_eq!(
+            ["traceparent", "tracestate", "cookie"].map(passes),
+            [trace, trace, false]
+        );
+    }
 }

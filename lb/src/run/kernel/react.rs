@@ -7,6 +7,7 @@ use super::readmit::readmit;
 use super::{Kernel, id_of};
 use crate::kernel::signal::{Cause, Evidence, Loss, Reaction, Remedy, Sighting, Verdict};
 use crate::net::SocketHook;
+use crate::policy::time::millis;
 use crate::proxy::Shared;
 
 /// Kinds of reports, as the series name them.
@@ -84,9 +85,9 @@ impl React {
         tracing::info!(
             endpoint = id,
             evidence = kind(sighting.evidence),
-            unanswered_ms = sighting.at.since(sighting.since).as_secs_f64() * 1e3,
-            reported_ms = now.since(sighting.at).as_secs_f64() * 1e3,
-            ejected_ms = span.as_secs_f64() * 1e3,
+            unanswered_ms = millis(sighting.at.since(sighting.since)),
+            reported_ms = millis(now.since(sighting.at)),
+            ejected_ms = millis(span),
             "the kernel saw an endpoint go"
         );
         live.routes[id].destination.purge();

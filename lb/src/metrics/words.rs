@@ -1,0 +1,114 @@
+//! The closed sets of label values.
+
+/// How a request ended for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestOutcome {
+    /// The client left first.
+    Cancelled,
+    /// Answered with an error, lb's own or the last target's.
+    Failed,
+    /// A response was relayed to its end.
+    Ok,
+    /// The stream broke after it was committed.
+    Truncated,
+}
+
+impl RequestOutcome {
+    /// The label's value, and the word of the access log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Ok => "ok",
+            Self::Truncated => "truncated",
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// The client left, or the attempt was dropped.
+    Cancelled,
+    /// Connecting failed or took too long.
+    Connect,
+    /// The stream ended before its first event.
+    Empty,
+    /// An error event before the first data frame.
+    Embedded,
+    /// The first-token deadline passed.
+    FirstTokenTimeout,
+    /// The response was committed.
+    Ok,
+    /// A response that was no valid HTTP.
+    Protocol,
+    /// Turned down by GOAWAY or `REFUSED_STREAM` before it was looked at.
+    Refused,
+    /// The kernel saw its connection die.
+    Signalled,
+    /// A reused connection turned out dead.
+    Stale,
+    /// An error status.
+    Status,
+    /// The response head did not come in time.
+    Timeout,
+    /// Sent, and the connection broke without an answer.
+    Unanswered,
+}
+
+impl AttemptOutcome {
+    /// All outcomes, in the order of their discriminants.
+    pub const ALL: [Self; 13] = [
+        Self::Cancelled,
+        Self::Connect,
+        Self::Empty,
+        Self::Embedded,
+        Self::FirstTokenTimeout,
+        Self::Ok,
+        Self::Protocol,
+        Self::Refused,
+        Self::Signalled,
+        Self::Stale,
+        Self::Status,
+        Self::Timeout,
+        Self::Unanswered,
+    ];
+
+    /// The label's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Connect => "connect",
+            Self::Empty => "empty",
+            Self::Embedded => "embedded_error",
+            Self::FirstTokenTimeout => "first_token_timeout",
+            Self::Ok => "ok",
+            Self::Protocol => "protocol",
+            Self::Refused => "refused",
+            Self::Signalled => "kernel_signal",
+            Self::Stale => "stale_connection",
+            Self::Status => "status",
+            Self::Timeout => "timeout",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// A target's place in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Any but the first.
+    Alternate,
+    /// The first in definition order.
+    Preferred,
+}
+
+impl Role {
+    /// The label's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alternate => "alternate",
+            Self::Preferred => "preferred",
+        }
+    }
+}
