@@ -187,6 +187,7 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
         clock,
         buffers: Arc::new(Budget::new(1 << 20)),
         via: Via::new(1),
+        access: None,
         drain: watch::Sender::new(Drain::No),
         started: 0,
     };

@@ -5,7 +5,7 @@ use super::*;
 fn form(parts: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (head, value) in parts {
-        write!(text, "--b0\r\n{head}\r\n\r\n{value}\r\n").unwrap();
+        write!(text, "--b0\r\n{head}\r\n\r\n{value}\r\n").expect("a String takes everything");
     }
     text + "--b0--\r\n"
 }
