@@ -181,7 +181,6 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
         routes: vec![route(), route()],
     };
     let shared = Shared {
-        access: None,
         live: ArcSwap::from_pointee(live),
         metrics,
         clock,
