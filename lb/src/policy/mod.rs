@@ -19,10 +19,13 @@
 use std::fmt;
 
 pub mod aimd;
+pub mod balance;
+pub mod bucket;
 pub mod cascade;
 pub mod connection;
 pub mod draw;
 pub mod health;
+pub mod limiter;
 pub mod outcome;
 pub mod select;
 pub mod time;
