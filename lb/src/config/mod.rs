@@ -65,7 +65,9 @@ pub use self::{
     name::{Name, model_name_fault},
     observe::{Log, LogFormat, LogLevel, Metrics},
     preset::{Failover, Preset},
-    provider::{AuthHeader, ClientTls, Connections, Endpoint, Provider, Timeouts},
+    provider::{
+        AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Timeouts,
+    },
     report::Report,
     route::{HeaderChanges, HostPattern, Match, Route, To},
     schema::schema,

@@ -239,10 +239,9 @@ fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
         Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::Signalled | Ended::Unanswered => {
             failover_if(rules.replayable && rules.repeatable)
         }
-        Ended::BadResponse | Ended::Empty => failover_if(rules.replayable),
         // Nothing was done with it, so it may be repeated whatever it is.
         Ended::Refused { again: true } if rules.replayable => Next::RetryFresh,
-        Ended::Refused { .. } => failover_if(rules.replayable),
+        Ended::BadResponse | Ended::Empty | Ended::Refused { .. } => failover_if(rules.replayable),
         Ended::StaleConnection if rules.replayable && rules.repeatable => Next::RetryFresh,
         Ended::Embedded { code } | Ended::Status { code } => {
             let listed = rules.on_status.contains(code)

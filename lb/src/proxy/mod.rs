@@ -52,6 +52,9 @@ mod via;
 mod watch;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use access::{AccessLog, Form, TARGET, Writer};
 pub use auth::{ClientKey, ClientKeys};
 pub use bound::{Bound, Sharing, bind, is_listening};
