@@ -45,6 +45,7 @@ mod secret;
 mod server;
 mod span;
 mod suggest;
+mod traffic;
 mod url;
 mod yaml;
 
@@ -74,6 +75,7 @@ pub use self::{
     secret::{ApiKey, Secret},
     server::{Reveal, Server},
     span::Span,
+    traffic::{Balance, HashKey, Pending, Probe, ProbeKind, RateLimit},
     url::{Host, Scheme, Url, UrlFault},
 };
 use self::{diagnostic::Diagnostic as Problem, document::Document, interpolate::Environment};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Name;
-use crate::policy::{aimd, outcome::StatusSet};
+use crate::policy::{aimd, bucket, outcome::StatusSet};
 
 /// A name that clients send, and the targets that answer for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,10 @@ pub struct Model {
     pub fallback: Fallback,
     /// Whether its event streams are those of a model. False only for [`Model::direct`].
     pub observed: bool,
+    /// Requests in flight, each until its response body ends; 0 is no limit.
+    pub concurrency: u32,
+    /// Requests a second; `None` is no limit.
+    pub rate: Option<bucket::Params>,
 }
 
 impl Model {
@@ -87,6 +91,8 @@ impl Model {
                 aimd: None,
             },
             observed: false,
+            concurrency: 0,
+            rate: None,
         }
     }
 

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ApiKey, Certificate, Host, Name, Scheme, Secret, Url};
+use super::{ApiKey, Balance, Certificate, Host, Name, Pending, Probe, RateLimit, Scheme, Secret, Url};
 use crate::policy::health;
 
 /// One upstream service: endpoints that serve the same thing under one key.
@@ -22,6 +22,8 @@ pub struct Provider {
     pub enabled: bool,
     /// At least one.
     pub endpoints: Vec<Endpoint>,
+    /// How one is chosen.
+    pub balance: Balance,
     /// Sent with every attempt.
     pub api_key: Option<ApiKey>,
     /// The header that carries the key.
@@ -42,6 +44,8 @@ pub struct Provider {
     pub timeouts: Timeouts,
     /// When an endpoint is ejected; `None` is never.
     pub health: Option<health::Params>,
+    /// How its endpoints are probed; `None` is not at all.
+    pub probe: Option<Probe>,
     /// Whether 429, 503 and 529 are failures to endpoint health.
     pub count_backpressure: bool,
     /// With every endpoint out: use them all (true) or none.
@@ -50,6 +54,10 @@ pub struct Provider {
     pub kernel_signals: bool,
     /// Requests in flight, each until its response body ends; 0 is no limit.
     pub concurrency: u32,
+    /// Who may wait for that.
+    pub pending: Pending,
+    /// Requests a second; `None` is no limit.
+    pub rate_limit: Option<RateLimit>,
 }
 
 impl Provider {

@@ -80,6 +80,9 @@ pub(super) struct Endpoints {
     pub(super) in_flight: IntGaugeVec,
     pub(super) ejections: IntCounterVec,
     pub(super) fail_open: IntCounterVec,
+    pub(super) pending: IntGaugeVec,
+    pub(super) rate_limit_factor: GaugeVec,
+    pub(super) probes: IntCounterVec,
 }
 
 impl Metrics {
@@ -311,6 +314,21 @@ impl Endpoints {
                 "lb_fail_open_picks_total",
                 "Attempts sent although every endpoint of the provider was ejected.",
                 &["provider"],
+            ),
+            pending: make.gauges(
+                "lb_pending_requests",
+                "Requests that wait for a slot of the provider.",
+                &["provider"],
+            ),
+            rate_limit_factor: make.ratios(
+                "lb_rate_limit_factor_ratio",
+                "Part of the provider's configured limit that is in force; 1 where it is not adaptive.",
+                &["provider"],
+            ),
+            probes: make.counters(
+                "lb_probes_total",
+                "Active probes of the endpoint by what they came to.",
+                &["provider", "endpoint", "result"],
             ),
         }
     }

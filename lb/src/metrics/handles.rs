@@ -137,6 +137,7 @@ pub struct EndpointMetrics {
     /// Attempts until their body ends.
     pub in_flight: IntGauge,
     ejections: Vec<(&'static str, IntCounter)>,
+    probes: [(&'static str, IntCounter); 4],
 }
 
 impl EndpointMetrics {
@@ -144,6 +145,13 @@ impl EndpointMetrics {
     pub fn clear_state(&self) {
         for state in [&self.healthy, &self.ejected, &self.half_open] {
             state.set(0);
+        }
+    }
+
+    /// Counts a probe with this result.
+    pub fn probed(&self, result: &str) {
+        if let Some((_, counter)) = self.probes.iter().find(|(name, _)| *name == result) {
+            counter.inc();
         }
     }
 
@@ -160,6 +168,10 @@ impl EndpointMetrics {
 pub struct ProviderMetrics {
     /// Attempts sent although all endpoints were out.
     pub fail_open_picks: IntCounter,
+    /// Requests that wait for a slot.
+    pub pending: IntGauge,
+    /// Part of the configured limit that is in force.
+    pub rate_limit_factor: Gauge,
 }
 
 impl Metrics {
@@ -257,6 +269,10 @@ impl Metrics {
             ejected: state("ejected"),
             half_open: state("half_open"),
             in_flight: self.endpoints.in_flight.with_label_values(&[provider, endpoint]),
+            probes: ["bad", "good", "misconfigured", "timeout"].map(|result| {
+                let labels = &[provider, endpoint, result];
+                (result, self.endpoints.probes.with_label_values(labels))
+            }),
             ejections: causes
                 .iter()
                 .map(|cause| {
@@ -275,6 +291,8 @@ impl Metrics {
     pub fn provider(&self, provider: &str) -> ProviderMetrics {
         ProviderMetrics {
             fail_open_picks: self.endpoints.fail_open.with_label_values(&[provider]),
+            pending: self.endpoints.pending.with_label_values(&[provider]),
+            rate_limit_factor: self.endpoints.rate_limit_factor.with_label_values(&[provider]),
         }
     }
 }

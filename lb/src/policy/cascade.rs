@@ -113,6 +113,18 @@ impl Marks {
         self.more[word] |= bit;
     }
 
+    fn clear(&mut self, place: usize) {
+        let bit = 1 << (place % 64);
+        match (place / 64).checked_sub(1) {
+            None => self.first &= !bit,
+            Some(word) => {
+                if let Some(word) = self.more.get_mut(word) {
+                    *word &= !bit;
+                }
+            }
+        }
+    }
+
     fn contains(&self, place: usize) -> bool {
         let word = match (place / 64).checked_sub(1) {
             None => self.first,
@@ -161,6 +173,11 @@ impl Cascade {
     pub fn not_sent(&mut self, target: usize) {
         debug_assert!(self.tried(target), "only a target that was offered can be lost");
         self.attempts = self.attempts.saturating_sub(1);
+    }
+
+    /// `target`, which was lost before anything was sent, can be had after all.
+    pub fn offer_again(&mut self, target: usize) {
+        self.tried.clear(target);
     }
 
     /// Whether another attempt is possible as things stand.

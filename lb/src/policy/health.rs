@@ -29,11 +29,14 @@ use super::draw::Draw;
 use super::time::Instant;
 use super::window::Window;
 
+mod active;
 mod kernel;
 mod params;
 mod probes;
 mod report;
 
+use active::Streaks;
+pub use active::{Active, Probed};
 pub use params::{Params, Settings};
 use probes::Probes;
 pub use report::{Cause, KernelCause, Snapshot, State, Transition};
@@ -98,6 +101,9 @@ pub struct Health {
     consecutive_failures: u32,
     window: Window,
     probes: Probes,
+    /// When it came back, or came to be.
+    since: Option<Instant>,
+    streaks: Streaks,
 }
 
 /// An ejection, or what follows it until the endpoint is healthy again.
@@ -124,7 +130,16 @@ impl Health {
             consecutive_failures: 0,
             window,
             probes,
+            since: None,
+            streaks: Streaks::default(),
         }
+    }
+
+    /// The same of an endpoint that is new among others: it begins with little weight.
+    #[must_use]
+    pub const fn joined(mut self, now: Instant) -> Self {
+        self.since = Some(now);
+        self
     }
 
     /// What it was set to.
@@ -185,6 +200,9 @@ impl Health {
         verdict: Verdict,
         ejection: Ejection,
     ) -> Option<Transition> {
+        if verdict == Verdict::Success {
+            self.streaks.answered(now);
+        }
         if permit.generation != self.generation {
             return None;
         }
@@ -285,17 +303,20 @@ impl Health {
             Verdict::Failure => {
                 Some(self.put_out(now, State::HalfOpen, Cause::HalfOpenFailure, ejection.jitter))
             }
-            Verdict::Success => {
-                self.start_generation();
-                self.out = None;
-                self.ejections = 0;
-                Some(Transition {
-                    from: State::HalfOpen,
-                    to: State::Healthy,
-                    cause: None,
-                    until: None,
-                })
-            }
+            Verdict::Success => Some(self.come_back(now, State::HalfOpen)),
+        }
+    }
+
+    fn come_back(&mut self, now: Instant, from: State) -> Transition {
+        self.start_generation();
+        self.out = None;
+        self.ejections = 0;
+        self.since = Some(now);
+        Transition {
+            from,
+            to: State::Healthy,
+            cause: None,
+            until: None,
         }
     }
 
@@ -317,6 +338,7 @@ impl Health {
 
     fn go_out(&mut self, from: State, out: Out) -> Transition {
         self.start_generation();
+        self.streaks.ejected();
         self.out = Some(out);
         Transition {
             from,

@@ -10,8 +10,10 @@ use std::time::Duration;
 use super::aimd;
 use super::health::Verdict;
 
+mod load;
 mod status;
 
+pub use load::load;
 pub use status::StatusSet;
 
 /// How an attempt came to its decisive event, as seen by the data path.

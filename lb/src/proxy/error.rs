@@ -36,6 +36,8 @@ pub(super) enum Refusal {
     NoProvider,
     /// There is no memory left for another request body.
     NoRoom,
+    /// No target may be sent another request before so many seconds have passed.
+    RateLimit { retry_after: u64 },
     /// The body is longer than `max_body_bytes`.
     TooLarge { limit: u64 },
     /// The client sent its body too slowly.
@@ -114,6 +116,10 @@ impl Refusal {
                 ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "request_buffer_full")
             },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
+            Self::RateLimit { .. } => Row {
+                retry_after: true,
+                ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "rate_limit_exceeded")
+            },
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
             Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
             Self::UnknownCoding => row(
@@ -175,6 +181,7 @@ impl Refusal {
             Self::NoRoom => "too many request bodies are being held; try again soon".to_owned(),
             Self::NoProvider => "every provider of this model is out of service".to_owned(),
             Self::NotFound => "nothing is served under this path".to_owned(),
+            Self::RateLimit { .. } => "this model has had as many requests as it may for now".to_owned(),
             Self::SlowBody => "the request body took too long to arrive".to_owned(),
             Self::TooLarge { limit } => format!("the request body is longer than {limit} bytes"),
             Self::UnknownCoding => "the only transfer coding that is read here is `chunked`".to_owned(),
@@ -200,7 +207,11 @@ impl Refusal {
         let mut response = json(row.status, error.to_bytes());
         let headers = response.headers_mut();
         if row.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            let seconds = match self {
+                Self::RateLimit { retry_after } => *retry_after,
+                _ => 1,
+            };
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         } else if row.status.is_server_error() && attempts >= 2 {
             headers.insert(
                 HeaderName::from_static("x-should-retry"),

@@ -23,7 +23,8 @@ use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
+use crate::upstream::{Attempt, Chain, Refused, Run, Sent, Settled, Step, Tail};
+use crate::wire::retry_after;
 
 /// What one attempt came to.
 struct Tried {
@@ -55,7 +56,7 @@ pub(super) async fn exchange(
     let begun = worker.now();
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
-    let mut run = Run::begin(Arc::clone(chain), sent, begun);
+    let mut run = Run::begin(Arc::clone(chain), sent, begun).keyed(prepared.points.clone());
     let mut last = None;
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
@@ -67,6 +68,19 @@ pub(super) async fn exchange(
             .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
+            Step::Queue(waiting) => {
+                let patience = worker.now() + waiting.limit();
+                let end = worker
+                    .shared
+                    .clock
+                    .tokio(total.map_or(patience, |total| total.min(patience)));
+                match until(Some(end), pin!(waiting.granted())).await {
+                    Some(granted) => run.granted(granted),
+                    None => break Refusal::ConcurrencyLimit,
+                }
+                continue;
+            }
+            Step::Stop(Stop::Full) => break full(run.refused(worker.now())),
             Step::Stop(stop) => match spare.take() {
                 Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
                 None => break refusal(stop, last),
@@ -205,6 +219,7 @@ async fn judge_head(
     let (parts, body) = response.into_parts();
     let code = parts.status.as_u16();
     if code >= 400 {
+        attempt.asked_for(retry_after::parse(&parts.headers, Worker::unix_now()));
         return Tried {
             ended: Ended::Status { code },
             response: Some(Reply::head(parts, Lead::whole(body, None))),
@@ -320,6 +335,17 @@ fn answer(
     match renaming {
         Some((model, limit)) => rename::apply(response, model, limit),
         None => response,
+    }
+}
+
+/// Why a request is refused that finds every target full.
+fn full(refused: Refused) -> Refusal {
+    if !refused.by_rate {
+        return Refusal::ConcurrencyLimit;
+    }
+    let part = u64::from(refused.retry_after.subsec_nanos() > 0);
+    Refusal::RateLimit {
+        retry_after: (refused.retry_after.as_secs() + part).max(1),
     }
 }
 

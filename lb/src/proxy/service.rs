@@ -17,6 +17,7 @@ use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
 use super::headers::{self, Forwardable, Peer};
+use super::point::point;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
 use super::worker::{Live, Worker};
@@ -192,8 +193,9 @@ impl<'a> Scene<'a> {
             repeatable: is_repeatable(request.method(), path, asked.stored),
         };
         let account = Account::open(self.worker, Arc::clone(&chain), arrival, sent, payload.length());
+        let points = chain.points(|key| point(key, request.headers(), self.peer));
         let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, Some(asked)));
+        let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points);
         self.exchange(live, (&chain, sent), &prepared, account).await
     }
 
@@ -212,8 +214,9 @@ impl<'a> Scene<'a> {
             repeatable: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
+        let points = chain.points(|key| point(key, request.headers(), self.peer));
         let fields = self.fields((live, route, chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, None));
+        let prepared = Self::prepare(fields, request, (payload, None)).keyed(points);
         self.exchange(live, (chain, sent), &prepared, account).await
     }
 

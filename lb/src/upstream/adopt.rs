@@ -9,7 +9,8 @@
 //! | learned | identity | a changed parameter |
 //! |---|---|---|
 //! | slots of a provider | its name | counts at once |
-//! | health and load of an endpoint | the provider's name and the endpoint's URL | counts at once |
+//! | who waits for a slot, levels of buckets, factors of limits | the provider's or the model's name | counts at once |
+//! | health, load and latency of an endpoint | the provider's name and the endpoint's URL | counts at once |
 //! | load of a target | model, pool, provider, upstream model | |
 //! | a share | [`Preferred`], the controller's parameters, the model's own deadline | another share |
 //!
@@ -25,6 +26,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::chain::Model;
 use super::endpoint::Endpoint;
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
@@ -51,6 +53,12 @@ impl<'a> Before<'a> {
         all.find(|endpoint| endpoint.url == *url)
     }
 
+    /// The model of this name.
+    pub(super) fn model(self, name: &str) -> Option<&'a Arc<Model>> {
+        let mut all = self.0?.models.iter();
+        all.find(|model| model.config.name == name)
+    }
+
     /// The pool of this name of that model.
     pub(super) fn pool(self, model: &str, name: &str) -> Option<&'a Arc<Pool>> {
         let mut all = self.0?.pools.iter();
@@ -65,14 +73,19 @@ pub(super) fn carried<T>(before: Option<&Arc<T>>, fresh: impl FnOnce() -> T) -> 
 
 /// The health of an endpoint, by the settings that hold from now on; `None` where it is off.
 ///
-/// One that was off knows nothing, so it starts fresh: permits of the time before must not be mistaken for its own.
+/// `joined` is when it came to be, where that was beside others. One that was off knows nothing, so it starts fresh: permits of the time before must not be mistaken for its own.
 pub(super) fn health(
     before: Option<&Endpoint>,
     params: Option<&health::Params>,
+    joined: Option<Instant>,
 ) -> Option<Arc<Mutex<Health>>> {
     let params = params?;
     let Some(shared) = before.and_then(|endpoint| endpoint.health.as_ref()) else {
-        return Some(Arc::new(Mutex::new(Health::new(params.clone()))));
+        let fresh = Health::new(params.clone());
+        return Some(Arc::new(Mutex::new(match joined {
+            Some(now) => fresh.joined(now),
+            None => fresh,
+        })));
     };
     let mut health = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if health.params() != params {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admission::Admitted;
 use super::chain::{Chain, Link};
 use super::hold::Hold;
 use super::provider::Claim;
@@ -11,6 +12,7 @@ use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
 use crate::policy::draw::Draw;
 use crate::policy::health::Verdict;
+use crate::policy::limiter::Sample;
 use crate::policy::outcome::{self, Ended, Next, Rules};
 use crate::policy::time::Instant;
 
@@ -20,6 +22,8 @@ pub struct Attempt {
     hold: Hold,
     sent: Sent,
     last: bool,
+    /// How long the provider asked to be left alone.
+    asked: Option<Duration>,
 }
 
 /// A committed attempt whose body is still on its way. Dropping it is neutral, like a client's leaving.
@@ -48,14 +52,19 @@ pub enum Settled {
 impl Attempt {
     pub(super) fn new(
         (chain, link): (&Arc<Chain>, usize),
-        claim: Claim,
+        claim: (Claim, Option<Arc<Admitted>>),
         sent: Sent,
         last: bool,
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Self {
         let hold = Hold::take((chain, link), claim, ticket, now);
-        Self { hold, sent, last }
+        Self {
+            hold,
+            sent,
+            last,
+            asked: None,
+        }
     }
 
     /// The target, with its timers.
@@ -109,6 +118,11 @@ impl Attempt {
         now.since(self.hold.started)
     }
 
+    /// The provider asked, with an error response, to be left alone for so long.
+    pub fn asked_for(&mut self, span: Option<Duration>) {
+        self.asked = span;
+    }
+
     /// Reports how it ended: health, share and counters learn what the table says it means to them.
     pub fn settle(mut self, run: &mut Run, now: Instant, ended: &Ended, jitter: Draw) -> Settled {
         let hold = &mut self.hold;
@@ -136,6 +150,8 @@ impl Attempt {
             return Settled::Again(self);
         }
         hold.measure(ended);
+        let asked = self.asked.filter(|_| status_of(ended) == Some(429));
+        hold.claim.learn(now, outcome::load(ended, elapsed), asked);
         if let Some(outcome) = judgement.share {
             hold.close_ticket(now, outcome, status_of(ended));
         }
@@ -211,6 +227,7 @@ impl Tail {
             return;
         }
         hold.link().metrics.midstream.inc();
+        hold.claim.learn(now, Some(Sample::Failed), None);
         tracing::warn!(
             model = %hold.chain.name, provider = %hold.claim.provider().name,
             endpoint = %hold.claim.endpoint.name, "stream failed after it was committed"

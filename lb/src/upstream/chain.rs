@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::admission::Limits;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
@@ -70,6 +71,7 @@ pub struct Model {
     /// Its configuration.
     pub config: config::Model,
     pub(super) metrics: ModelMetrics,
+    pub(super) limits: Option<Limits>,
 }
 
 impl Model {
@@ -110,7 +112,21 @@ pub struct Timers {
     pub idle: Option<Duration>,
 }
 
+/// What a request's keys hash to, link by link; `None` where nobody asks for one.
+pub type Points = Option<Box<[Option<u64>]>>;
+
 impl Chain {
+    /// What `key` says of a request, for each provider that chooses its endpoints by one.
+    pub fn points(&self, key: impl Fn(&config::HashKey) -> Option<u64>) -> Points {
+        let mut keys = self.links.iter().map(|link| match &link.provider.config.balance {
+            config::Balance::Hash(key) => Some(key),
+            _ => None,
+        });
+        let all = keys.clone();
+        keys.any(|key| key.is_some())
+            .then(|| all.map(|asked| asked.and_then(&key)).collect())
+    }
+
     /// The chain that a request for `path` uses: a continuation pool that names exactly this path, else this one.
     #[must_use]
     pub fn for_path(self: &Arc<Self>, path: &str) -> Arc<Self> {
@@ -125,10 +141,13 @@ impl Chain {
 impl Link {
     /// How it stands now.
     pub(super) fn standing(&self, now: Instant) -> Standing {
-        let load = Candidate {
+        self.provider.standing(now, self.load())
+    }
+
+    pub(super) fn load(&self) -> Candidate {
+        Candidate {
             in_flight: self.in_flight.load(Ordering::Relaxed),
             weight: self.weight,
-        };
-        self.provider.standing(now, load)
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use super::admission::Limits;
 use super::adopt::{self, Controllers, Form, Preferred};
 use super::build::Context;
 use super::chain::{Chain, Fallback, Link, Model, Timers};
@@ -94,14 +95,21 @@ impl Built {
             .map(|named| pool(named.name.as_str(), &named.targets, false));
         let named = named.collect();
         let metrics = context.metrics.model(&model.name);
+        let before = context.before().model(&model.name);
+        let limits = before.and_then(|before| before.limits.as_ref());
         Self {
             model: Arc::new(Model {
                 config: model.clone(),
                 metrics,
+                limits: Limits::adopt(limits, model, context.now),
             }),
             default,
             named,
         }
+    }
+
+    pub(super) fn model(&self) -> Arc<Model> {
+        Arc::clone(&self.model)
     }
 
     pub(super) fn pools(&self) -> Vec<Arc<Pool>> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::admission::Admitted;
 use super::chain::{Chain, Link};
 use super::endpoint;
 use super::provider::Claim;
@@ -20,6 +21,8 @@ pub(super) struct Hold {
     pub(super) chain: Arc<Chain>,
     pub(super) link: usize,
     pub(super) claim: Claim,
+    /// The place in the model, where that has limits.
+    _admitted: Option<Arc<Admitted>>,
     pub(super) ticket: Option<Ticket>,
     /// Whether a controller counts this attempt.
     steered: bool,
@@ -31,7 +34,7 @@ impl Hold {
     /// Takes the target's place in flight beside what `claim` holds.
     pub(super) fn take(
         (chain, link): (&Arc<Chain>, usize),
-        claim: Claim,
+        (claim, admitted): (Claim, Option<Arc<Admitted>>),
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Self {
@@ -39,6 +42,7 @@ impl Hold {
             chain: Arc::clone(chain),
             link,
             claim,
+            _admitted: admitted,
             steered: ticket.is_some(),
             ticket,
             started: now,

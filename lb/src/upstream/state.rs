@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::endpoint::{cause_name, state_name};
+use super::limit::Limit;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
 use crate::policy::health::{self, Standing};
-use crate::policy::time::Instant;
+use crate::policy::time::{Instant, millis};
 
 /// The table at an instant.
 #[derive(Clone, Debug, Serialize)]
@@ -36,8 +37,19 @@ pub struct KernelState {
 pub struct ModelState {
     /// The name clients send.
     pub name: String,
+    /// Requests in it and what is in its bucket, where it has limits of its own.
+    pub limits: Option<ModelLimits>,
     /// Its default pool and its continuation pools.
     pub pools: Vec<PoolState>,
+}
+
+/// How a model's own limits stand.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelLimits {
+    /// Requests in it.
+    pub in_flight: u32,
+    /// Requests that could come at once, where their rate is limited.
+    pub tokens: Option<f64>,
 }
 
 /// A pool and its controller.
@@ -68,8 +80,29 @@ pub struct ProviderState {
     pub name: String,
     /// Attempts in flight.
     pub in_flight: u32,
+    /// Requests that wait for a slot.
+    pub pending: u32,
+    /// Slots there are at present; `None` is no limit.
+    pub concurrency: Option<u32>,
+    /// Its rate limit, where it has one.
+    pub rate_limit: Option<LimitState>,
     /// Its endpoints in definition order.
     pub endpoints: Vec<EndpointState>,
+}
+
+/// A limit on requests a second, and how it follows its provider.
+#[derive(Clone, Debug, Serialize)]
+pub struct LimitState {
+    /// Requests that could be sent at once.
+    pub tokens: Option<f64>,
+    /// Part of the configured limit that is in force, where that follows the provider.
+    pub factor: Option<f64>,
+    /// Average part of attempts that failed.
+    pub error_rate: Option<f64>,
+    /// Average milliseconds to the commit.
+    pub latency_ms: Option<f64>,
+    /// Milliseconds for which the provider asked to be left alone.
+    pub asked_for_ms: Option<f64>,
 }
 
 /// An endpoint's health.
@@ -83,6 +116,8 @@ pub struct EndpointState {
     pub ejected_for_ms: Option<u64>,
     /// What ejected it, until it is healthy again.
     pub cause: Option<&'static str>,
+    /// `misconfigured` while its probes are not let in.
+    pub probe: Option<&'static str>,
     /// Attempts in flight.
     pub in_flight: u32,
     /// What the kernel counted, where it watches; filled in like [`State::kernel`].
@@ -99,6 +134,7 @@ impl Table {
                 Some(model) => model.pools.push(state),
                 None => models.push(ModelState {
                     name: pool.model.to_string(),
+                    limits: self.limits_of(&pool.model, now),
                     pools: vec![state],
                 }),
             }
@@ -112,6 +148,29 @@ impl Table {
                 .collect(),
             kernel: KernelState::default(),
         }
+    }
+
+    fn limits_of(&self, model: &str, now: Instant) -> Option<ModelLimits> {
+        let model = self.models.iter().find(|known| known.config.name == model)?;
+        let limits = model.limits.as_ref()?;
+        Some(ModelLimits {
+            in_flight: limits.in_flight(),
+            tokens: limits.tokens(now),
+        })
+    }
+}
+
+fn limit_state(limit: &Limit, now: Instant) -> LimitState {
+    let standing = limit.standing(now);
+    let seen = standing.adaptive;
+    LimitState {
+        tokens: standing.tokens,
+        factor: seen.map(|seen| seen.factor),
+        error_rate: seen.map(|seen| seen.error_rate),
+        latency_ms: seen.and_then(|seen| seen.latency).map(millis),
+        asked_for_ms: seen
+            .and_then(|seen| seen.asked_until)
+            .map(|until| millis(until.since(now))),
     }
 }
 
@@ -147,6 +206,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             ejected_for_ms: until
                 .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
             cause: endpoint.cause(now).map(cause_name),
+            probe: endpoint.is_misconfigured().then_some("probe_misconfigured"),
             in_flight: endpoint.in_flight(),
             kernel: None,
         }
@@ -154,6 +214,9 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     ProviderState {
         name: provider.name.to_string(),
         in_flight: provider.in_flight(),
+        pending: provider.pending(),
+        concurrency: Some(provider.slots.limit()).filter(|limit| *limit > 0),
+        rate_limit: provider.limit.as_ref().map(|limit| limit_state(limit, now)),
         endpoints: endpoints.collect(),
     }
 }

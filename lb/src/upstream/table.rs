@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::chain::Chain;
+use super::chain::{Chain, Model};
 use super::pool::Pool;
 use super::provider::Provider;
 use super::route::Route;
@@ -16,6 +16,7 @@ pub struct Table {
     pub(super) families: Vec<(Box<str>, Arc<Chain>)>,
     pub(super) any: Option<Arc<Chain>>,
     pub(super) providers: Vec<Arc<Provider>>,
+    pub(super) models: Vec<Arc<Model>>,
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
@@ -70,6 +71,9 @@ impl Table {
             if let Some(controller) = pool.controllers.shown() {
                 controller.publish(now);
             }
+        }
+        for provider in &self.providers {
+            provider.publish(now);
         }
         for endpoint in self.providers.iter().flat_map(|provider| &provider.endpoints) {
             endpoint.publish(now);

@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use super::{
     bound,
-    context::{Context, Whole},
+    context::{Context, HOUR_MS, Whole},
+    traffic::active,
 };
-use crate::config::{path::Path, raw};
+use crate::config::{Probe, path::Path, raw};
 use crate::policy::health;
 
-/// Endpoint health, whether backpressure counts, and whether to fail open.
-pub(super) fn health(
-    cx: &mut Context<'_>,
-    at: &Path,
-    raw: &raw::Provider,
-) -> (Option<health::Params>, bool, bool) {
+/// What a provider's `health` says.
+pub(super) struct Found {
+    /// `None` never ejects.
+    pub(super) params: Option<health::Params>,
+    pub(super) probe: Option<Probe>,
+    /// Whether backpressure counts.
+    pub(super) count_backpressure: bool,
+    pub(super) fail_open: bool,
+}
+
+pub(super) fn health(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Found {
     let nothing = raw::Health::default();
     let raw = raw.health.as_ref().unwrap_or(&nothing);
     let default = health::Settings::default();
@@ -37,7 +43,16 @@ pub(super) fn health(
             Whole::new(default, 0..=u64::from(u32::MAX)).code("E230"),
         )
     };
+    let active = active(cx, at, raw.active.as_ref());
+    let slow_start = cx.time(
+        at,
+        "slow_start_ms",
+        &raw.slow_start_ms,
+        Whole::new(0, 0..=HOUR_MS),
+    );
     let settings = health::Settings {
+        slow_start: Some(slow_start).filter(|span| !span.is_zero()),
+        active: active.as_ref().map(|(_, verdicts)| *verdicts),
         consecutive_failures: whole(
             cx,
             "consecutive_failures",
@@ -76,12 +91,13 @@ pub(super) fn health(
             None
         }
     };
-    let backpressure = cx.flag(at, "count_backpressure", &raw.count_backpressure, false);
-    (
+    Found {
+        // Without a health there is nobody to tell what came of a probe.
+        probe: active.map(|(probe, _)| probe).filter(|_| enabled),
         params,
-        backpressure,
-        cx.flag(at, "fail_open", &raw.fail_open, true),
-    )
+        count_backpressure: cx.flag(at, "count_backpressure", &raw.count_backpressure, false),
+        fail_open: cx.flag(at, "fail_open", &raw.fail_open, true),
+    }
 }
 
 /// Whether what the kernel sees of a connection counts.

@@ -29,6 +29,7 @@ mod route;
 mod status;
 mod target;
 mod tls;
+mod traffic;
 
 pub(super) use self::context::Context;
 use super::{Config, Failover, diagnostic::Diagnostic, document::Document, later, path::Path, raw};
