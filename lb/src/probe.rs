@@ -91,6 +91,3 @@ async fn ask(client: &Client, probe: &Probe, target: Target<'_>) -> Result<Probe
 
 /// Of an answer's body that is read. Bytes.
 const ENOUGH: usize = 64 << 10;
-
-#[cfg(test)]
-mod tests;

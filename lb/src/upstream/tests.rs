@@ -55,7 +55,7 @@ fn begin(table: &Table, model: &str) -> Run {
 fn attempt(run: &mut Run, now: Instant) -> Attempt {
     match run.next(now, &mut || Draw::new(0.0)) {
         Step::Try(attempt) => attempt,
-        Step::Stop(stop) => panic!("nothing to try: {stop:?}"),
+        step => panic!("nothing to try: {step:?}"),
     }
 }
 

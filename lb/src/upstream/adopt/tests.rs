@@ -91,7 +91,7 @@ impl Rig {
         let mut run = Run::begin(chain, sent, self.now);
         match run.next(self.now, &mut || Draw::new(0.0)) {
             Step::Try(attempt) => (run, attempt),
-            Step::Stop(stop) => panic!("nothing to try: {stop:?}"),
+            step => panic!("nothing to try: {step:?}"),
         }
     }
 
