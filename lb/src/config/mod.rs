@@ -64,7 +64,7 @@ pub use self::{
     name::{Name, model_name_fault},
     observe::{Log, LogFormat, LogLevel, Metrics},
     preset::{Failover, Preset},
-    provider::{AuthHeader, ClientTls, Connections, Endpoint, Provider, Timeouts},
+    provider::{AuthHeader, ClientTls, Connections, Endpoint, Provider, Retries, Timeouts},
     report::Report,
     schema::schema,
     secret::{ApiKey, Secret},

@@ -80,6 +80,9 @@ pub(super) struct Endpoints {
     pub(super) in_flight: IntGaugeVec,
     pub(super) ejections: IntCounterVec,
     pub(super) fail_open: IntCounterVec,
+    pub(super) breaker: IntGaugeVec,
+    pub(super) retries: IntCounterVec,
+    pub(super) cooldown: IntGaugeVec,
 }
 
 impl Metrics {
@@ -311,6 +314,21 @@ impl Endpoints {
                 "lb_fail_open_picks_total",
                 "Attempts sent although every endpoint of the provider was ejected.",
                 &["provider"],
+            ),
+            breaker: make.gauges(
+                "lb_breaker_state",
+                "The provider's circuit breaker: 0 closed, 1 open, 2 half-open.",
+                &["provider"],
+            ),
+            retries: make.counters(
+                "lb_retries_total",
+                "Retries in the provider: sent, or not made for want of budget or of time.",
+                &["provider", "outcome"],
+            ),
+            cooldown: make.gauges(
+                "lb_cooldown_active",
+                "1 while the upstream model is left alone at the endpoint.",
+                &["model", "provider", "endpoint"],
             ),
         }
     }

@@ -160,6 +160,23 @@ impl EndpointMetrics {
 pub struct ProviderMetrics {
     /// Attempts sent although all endpoints were out.
     pub fail_open_picks: IntCounter,
+    /// The breaker: 0 closed, 1 open, 2 half-open.
+    pub breaker: IntGauge,
+    retries: [IntCounter; RetryOutcome::ALL.len()],
+}
+
+impl ProviderMetrics {
+    /// The counter of retries that came to this.
+    pub fn retries(&self, outcome: RetryOutcome) -> &IntCounter {
+        &self.retries[outcome as usize]
+    }
+}
+
+/// The series of one model's cooldown at one endpoint.
+#[derive(Clone, Debug)]
+pub struct CooldownMetrics {
+    /// 1 while it is left alone.
+    pub active: IntGauge,
 }
 
 impl Metrics {
@@ -275,6 +292,22 @@ impl Metrics {
     pub fn provider(&self, provider: &str) -> ProviderMetrics {
         ProviderMetrics {
             fail_open_picks: self.endpoints.fail_open.with_label_values(&[provider]),
+            breaker: self.endpoints.breaker.with_label_values(&[provider]),
+            retries: RetryOutcome::ALL.map(|outcome| {
+                self.endpoints
+                    .retries
+                    .with_label_values(&[provider, outcome.as_str()])
+            }),
+        }
+    }
+
+    /// The series of `model`, as `provider` calls it, at one of its endpoints.
+    pub fn cooldown(&self, model: &str, provider: &str, endpoint: &str) -> CooldownMetrics {
+        CooldownMetrics {
+            active: self
+                .endpoints
+                .cooldown
+                .with_label_values(&[model, provider, endpoint]),
         }
     }
 }

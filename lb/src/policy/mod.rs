@@ -19,11 +19,16 @@
 use std::fmt;
 
 pub mod aimd;
+pub mod backoff;
+pub mod breaker;
+pub mod budget;
 pub mod cascade;
 pub mod connection;
+pub mod cooldown;
 pub mod draw;
 pub mod health;
 pub mod outcome;
+mod probes;
 pub mod select;
 pub mod time;
 mod window;

@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue};
 use super::adopt::{self, Before, carried};
 use super::chain::Chain;
 use super::chains::{Built, preset_chain};
+use super::cooldowns::Cooldowns;
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::provider::Provider;
 use super::table::{Exact, Listed, Table};
@@ -63,15 +64,25 @@ impl Table {
             pools: models.iter().flat_map(Built::pools).collect(),
             chains: Vec::new(),
             listed: Vec::new(),
+            cooldowns: Cooldowns::default(),
         };
+        let mut cooldowns = Cooldowns::default();
         for (model, built) in config.models.iter().zip(&models) {
-            let chain = Arc::new(built.chain(model, config, &table.providers, context));
+            let chain = Arc::new(built.chain(model, config, &table.providers, context, &mut cooldowns));
             table.insert(model.pattern(), chain);
         }
         for preset in &config.presets {
-            let chain = Arc::new(preset_chain(preset, &models, config, &table.providers, context));
+            let chain = Arc::new(preset_chain(
+                preset,
+                &models,
+                config,
+                &table.providers,
+                context,
+                &mut cooldowns,
+            ));
             table.insert(Pattern::Exact(&preset.name), chain);
         }
+        table.cooldowns = cooldowns;
         table
             .families
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
@@ -120,6 +131,8 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
             config: Arc::new(provider.clone()),
             concurrency: provider.concurrency,
             in_flight: carried(before.map(|before| &before.in_flight), AtomicU32::default),
+            gate: adopt::gate(before.map(Arc::as_ref), provider.breaker.as_ref()),
+            purse: adopt::purse(before.map(Arc::as_ref), provider.retries.budget),
             fail_open: provider.fail_open,
             metrics: context.metrics.provider(name),
         }));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::cooldowns::Entry;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
@@ -25,6 +26,8 @@ pub struct Chain {
     pub(super) on_status: StatusSet,
     pub(super) realtime_on_status: StatusSet,
     pub(super) max_attempts: u32,
+    /// Whether a provider is tried again within one visit; a preset only goes on to the next target.
+    pub(super) retries: bool,
     /// Longest time from the first attempt's start to the commit.
     pub total_deadline: Option<Duration>,
     /// Counts of requests by this name.
@@ -53,6 +56,10 @@ pub struct Link {
     pub(super) weight: u32,
     pub(super) in_flight: Arc<AtomicU32>,
     pub(super) metrics: LinkMetrics,
+    /// How long its model is left alone at an endpoint where it could not answer.
+    pub(super) cooldown: Duration,
+    /// The cooldown at each endpoint of the provider, in its order; empty where cooldowns are off.
+    pub(super) entries: Vec<Arc<Entry>>,
 }
 
 /// A preset that stands in for another.
@@ -124,6 +131,6 @@ impl Link {
             in_flight: self.in_flight.load(Ordering::Relaxed),
             weight: self.weight,
         };
-        self.provider.standing(now, load)
+        self.provider.standing(now, load, &self.entries)
     }
 }

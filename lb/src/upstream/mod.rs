@@ -18,10 +18,13 @@ mod attempt;
 mod build;
 mod chain;
 mod chains;
+mod cooldowns;
 mod endpoint;
+mod gate;
 mod hold;
 mod pool;
 mod provider;
+mod purse;
 mod run;
 mod signals;
 mod state;
@@ -35,7 +38,10 @@ pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};
 pub use run::{Run, Sent, Step};
-pub use state::{EndpointState, KernelState, ModelState, PoolState, ProviderState, State};
+pub use state::{
+    BreakerState, CooldownState, EndpointState, KernelState, ModelState, PoolState, ProviderState, RetriesState,
+    State,
+};
 pub use table::{Listed, Table};
 
 #[cfg(test)]

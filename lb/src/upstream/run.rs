@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::chain::{Chain, Link};
+use super::hold::Hold;
+use super::provider::{Provider, Tried, Wish};
+use super::purse::Charge;
 use super::ticket::Ticket;
-use crate::metrics::AttemptOutcome;
+use crate::metrics::{AttemptOutcome, RetryOutcome};
 use crate::policy::aimd::Start;
-use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop};
+use crate::policy::backoff::full_jitter;
+use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop, Visit};
 use crate::policy::draw::Draw;
 use crate::policy::time::{Instant, millis};
 
@@ -16,7 +20,7 @@ use crate::policy::time::{Instant, millis};
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four independent facts of one request, named where they are given"
+    reason = "independent facts of one request, named where they are given"
 )]
 pub struct Sent {
     /// Whether the body says `stream: true`.
@@ -25,8 +29,10 @@ pub struct Sent {
     pub exempt: bool,
     /// Whether the whole of it is at hand, to be sent again.
     pub replayable: bool,
-    /// Whether it may be sent again when no byte of an answer came.
+    /// Whether it may be sent again when no byte of an answer came, where the provider's settings allow it.
     pub repeatable: bool,
+    /// Whether they have no say in that, because sending it twice is as good as once.
+    pub idempotent: bool,
 }
 
 /// What to do next.
@@ -36,17 +42,35 @@ pub enum Step {
     Try(Attempt),
     /// Nothing is left to try.
     Stop(Stop),
+    /// Ask again then.
+    Wait(Instant),
 }
 
 /// One request's attempts: asks the pure cascade, takes what it chose, and tells it when another was faster.
+///
+/// Dropped while it waits, it gives back what the retry that it waited for was to cost.
 #[derive(Debug)]
 pub struct Run {
     chain: Arc<Chain>,
     sent: Sent,
     steered: bool,
+    begun: Instant,
     cascade: Cascade,
+    attempts: u32,
+    visit: Option<Visiting>,
+    /// What the next attempt has been paid with, where it is a retry.
+    charge: Option<Charge>,
     previous: Option<Previous>,
-    pub(super) server_error_before: bool,
+    /// Who has answered with a server error.
+    server_errors: Vec<Arc<Provider>>,
+}
+
+/// The visit to a target that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Visiting {
+    tries: u32,
+    tried: Tried,
+    deadline: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +78,23 @@ struct Previous {
     link: usize,
     reason: AttemptOutcome,
     elapsed: Duration,
+}
+
+/// What could follow an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prospects {
+    /// No other target, nor another pass over them.
+    pub(super) last: bool,
+    /// Another try of the same provider.
+    pub(super) retry: bool,
+    /// That would be at an endpoint which has not been tried.
+    pub(super) elsewhere: bool,
+    /// The provider asks to be left alone for longer than a backoff lasts.
+    pub(super) asks_for_long: bool,
+    /// How long that is.
+    wish: Duration,
+    /// Whether another target of this pass is ready, so that there is no need to wait here.
+    another_target: bool,
 }
 
 impl Run {
@@ -72,8 +113,12 @@ impl Run {
             chain,
             sent,
             steered,
+            begun: now,
+            attempts: 0,
+            visit: None,
+            charge: None,
             previous: None,
-            server_error_before: false,
+            server_errors: Vec::new(),
         }
     }
 
@@ -82,36 +127,162 @@ impl Run {
         loop {
             let standings = Standings::of(&self.chain, now);
             let (link, fail_open, last) = match self.cascade.next(standings.as_slice(), draw()) {
-                cascade::Step::Stop(stop) => return Step::Stop(stop),
+                cascade::Step::Wait { until } => return Step::Wait(until),
+                cascade::Step::Stop(stop) => {
+                    if self.pass_again(now, standings.as_slice(), draw()) {
+                        continue;
+                    }
+                    return Step::Stop(stop);
+                }
                 cascade::Step::Try {
                     target,
                     fail_open,
                     last,
                 } => (target, fail_open, last),
             };
-            let Some(claim) = self.chain.links[link].provider.claim(now, fail_open, draw()) else {
-                self.cascade.not_sent(link);
-                continue;
-            };
-            self.announce(link);
-            let steered = self.steered && link == 0;
-            let ticket = if steered {
-                Ticket::open(&self.chain.links[0].pool, now)
-            } else {
-                None
-            };
-            return Step::Try(Attempt::new(
-                (&self.chain, link),
-                claim,
-                self.sent,
-                last,
-                ticket,
-                now,
-            ));
+            if let Some(attempt) = self.attempt(link, fail_open, last, now, draw()) {
+                return Step::Try(attempt);
+            }
+            self.cascade.not_sent(link);
         }
     }
 
-    /// Remembers how the attempt on `link` ended, for the log line of the switch.
+    /// Takes what an attempt on `link` needs; `None` where that is not to be had.
+    fn attempt(&mut self, link: usize, fail_open: bool, last: bool, now: Instant, draw: Draw) -> Option<Attempt> {
+        let visit = self.cascade.visit();
+        let charge = self.charge.take();
+        let chain = Arc::clone(&self.chain);
+        let (target, provider) = (&chain.links[link], &chain.links[link].provider);
+        let charge = match visit {
+            Visit::First => None,
+            Visit::Again => Some(provider.pay(now)?),
+            Visit::Retry => charge,
+        };
+        let before = self.visit.filter(|_| visit == Visit::Retry);
+        let mut visiting = before.unwrap_or_else(|| Visiting {
+            tries: 0,
+            tried: Tried::default(),
+            deadline: provider.config.retries.total_deadline.map(|limit| now + limit),
+        });
+        let wish = |tried: Tried| Wish {
+            fail_open,
+            tried,
+            entries: &target.entries,
+        };
+        let claim = provider.claim(now, wish(visiting.tried), draw)?;
+        match charge {
+            None => provider.purse.on_request(now),
+            Some(charge) => {
+                charge.spend();
+                provider.metrics.retries(RetryOutcome::Sent).inc();
+            }
+        }
+        visiting.tries += 1;
+        visiting.tried.insert(claim.place);
+        self.visit = Some(visiting);
+        self.attempts += 1;
+        self.announce(link, &claim.endpoint.name);
+        let ticket = if self.steered && link == 0 {
+            Ticket::open(&target.pool, now)
+        } else {
+            None
+        };
+        // On the last target a replica may be what is left; that will be a retry.
+        let replica = || {
+            self.may_try_again(target, visiting)
+                && provider.has_elsewhere(now, wish(visiting.tried))
+                && provider.purse.allows(now)
+        };
+        let may_go_on = !last || replica();
+        let hold = Hold::take((&chain, link), claim, ticket, now);
+        Some(Attempt::new(hold, self.sent, may_go_on, visiting.deadline))
+    }
+
+    /// Whether the tries of a visit allow one more.
+    fn may_try_again(&self, target: &Link, visiting: Visiting) -> bool {
+        self.chain.retries && visiting.tries < target.provider.config.retries.max_attempts
+    }
+
+    /// What could follow the attempt that holds `hold`, whose provider asks to be left alone for `wish`.
+    pub(super) fn prospects(&self, now: Instant, hold: &Hold, wish: Option<Duration>) -> Prospects {
+        let standings = Standings::of(&self.chain, now);
+        let another_target = self.cascade.has_next(standings.as_slice());
+        let target = hold.link();
+        let visit = self.visit.unwrap_or(Visiting {
+            tries: u32::MAX,
+            tried: Tried::default(),
+            deadline: None,
+        });
+        let cap = target.provider.config.retries.cap;
+        let wanted = Wish {
+            fail_open: false,
+            tried: visit.tried,
+            entries: &target.entries,
+        };
+        let retry = self.may_try_again(target, visit);
+        Prospects {
+            last: !another_target && !self.cascade.may_pass_again(standings.as_slice()),
+            retry,
+            elsewhere: retry && target.provider.has_elsewhere(now, wanted),
+            asks_for_long: wish.is_some_and(|wish| wish > cap),
+            wish: wish.unwrap_or_default(),
+            another_target,
+        }
+    }
+
+    /// Arranges for another try of the provider that `hold` is of; false where budget or deadline forbid it.
+    ///
+    /// There is no wait for another endpoint while a target stands by: then the provider would be left at once, too.
+    pub(super) fn retry(&mut self, now: Instant, hold: &Hold, prospects: &Prospects, jitter: Draw) -> bool {
+        let provider = hold.claim.provider();
+        let retries = &provider.config.retries;
+        let visit = self.visit.map_or(1, |visit| visit.tries);
+        let deadline = self.visit.and_then(|visit| visit.deadline);
+        let deadline = deadline.into_iter().chain(self.deadline()).min();
+        let wait = if prospects.elsewhere && prospects.another_target {
+            Duration::ZERO
+        } else {
+            full_jitter(retries.base, retries.cap, visit, jitter).max(prospects.wish)
+        };
+        if wait > retries.cap && deadline.is_none() {
+            // Nobody has said how long a client may be kept waiting; it is told itself when to come back.
+            return false;
+        }
+        if deadline.is_some_and(|deadline| now + wait >= deadline) {
+            provider.metrics.retries(RetryOutcome::Deadline).inc();
+            return false;
+        }
+        let Some(charge) = provider.pay(now) else {
+            return false;
+        };
+        self.charge = Some(charge);
+        self.cascade
+            .retry(hold.link, (!wait.is_zero()).then(|| now + wait));
+        true
+    }
+
+    /// Begins another pass over the targets where visits and deadline allow it.
+    fn pass_again(&mut self, now: Instant, standings: &[Standing], draw: Draw) -> bool {
+        let Some(previous) = self.previous.filter(|_| self.cascade.may_pass_again(standings)) else {
+            return false;
+        };
+        let provider = &self.chain.links[previous.link].provider;
+        let retries = &provider.config.retries;
+        let wait = full_jitter(retries.base, retries.cap, self.cascade.passes() + 1, draw);
+        if self.deadline().is_some_and(|deadline| now + wait >= deadline) {
+            provider.metrics.retries(RetryOutcome::Deadline).inc();
+            return false;
+        }
+        self.cascade.begin_pass(now + wait);
+        true
+    }
+
+    /// When the whole cascade has to have answered.
+    fn deadline(&self) -> Option<Instant> {
+        self.chain.total_deadline.map(|limit| self.begun + limit)
+    }
+
+    /// Remembers how the attempt on `link` ended, for the log line of what follows.
     pub(super) fn ended(&mut self, link: usize, reason: AttemptOutcome, elapsed: Duration) {
         self.previous = Some(Previous {
             link,
@@ -120,23 +291,40 @@ impl Run {
         });
     }
 
-    /// Attempts begun.
-    pub fn attempts(&self) -> u32 {
-        self.cascade.attempts()
+    /// `provider` has answered with a server error.
+    pub(super) fn server_error(&mut self, provider: &Arc<Provider>) {
+        if !self.had_server_error_of(provider) {
+            self.server_errors.push(Arc::clone(provider));
+        }
     }
 
-    fn announce(&mut self, link: usize) {
+    pub(super) fn had_server_error(&self) -> bool {
+        !self.server_errors.is_empty()
+    }
+
+    pub(super) fn had_server_error_of(&self, provider: &Arc<Provider>) -> bool {
+        self.server_errors.iter().any(|known| Arc::ptr_eq(known, provider))
+    }
+
+    /// Attempts begun.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    fn announce(&mut self, link: usize, endpoint: &str) {
         let Some(previous) = self.previous.take() else {
             return;
         };
+        let (from, to) = (&self.chain.links[previous.link].provider, &self.chain.links[link].provider);
+        let reason = previous.reason.as_str();
+        let elapsed_ms = millis(previous.elapsed);
+        if previous.link == link {
+            tracing::info!(model = %self.chain.name, provider = %to.name, endpoint, reason, elapsed_ms, "retrying");
+            return;
+        }
         self.chain.metrics.failovers(previous.reason).inc();
         tracing::info!(
-            model = %self.chain.name,
-            from = %self.chain.links[previous.link].provider.name,
-            to = %self.chain.links[link].provider.name,
-            reason = previous.reason.as_str(),
-            elapsed_ms = millis(previous.elapsed),
-            "failed over"
+            model = %self.chain.name, from = %from.name, to = %to.name, reason, elapsed_ms, "failed over"
         );
     }
 }

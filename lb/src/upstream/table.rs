@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::Chain;
+use super::cooldowns::Cooldowns;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::policy::time::Instant;
@@ -18,6 +19,7 @@ pub struct Table {
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
+    pub(super) cooldowns: Cooldowns,
 }
 
 /// Chains by exact name.
@@ -64,8 +66,12 @@ impl Table {
                 controller.publish(now);
             }
         }
-        for endpoint in self.providers.iter().flat_map(|provider| &provider.endpoints) {
-            endpoint.publish(now);
+        for provider in &self.providers {
+            provider.publish(now);
+            for endpoint in &provider.endpoints {
+                endpoint.publish(now);
+            }
         }
+        self.cooldowns.publish(now);
     }
 }

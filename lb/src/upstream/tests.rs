@@ -26,6 +26,7 @@ const STREAM: Sent = Sent {
     exempt: false,
     replayable: true,
     repeatable: true,
+    idempotent: false,
 };
 
 fn table(text: &str) -> (Table, Metrics) {

@@ -53,19 +53,7 @@ pub(super) const LATER: &[Later] = &[
     ),
     later("providers.*.health.slow_start_ms", "0", "slow start"),
     later("providers.*.health.active", "null", "active probing"),
-    later(
-        "providers.*.circuit_breaker",
-        "{ enabled: true, consecutive_failures: 10, failure_ratio: 0.5, failure_min_volume: 20, window_ms: 60000, \
-         open_ms: 30000, half_open_probes: 3 }",
-        "the circuit breaker",
-    ),
-    later(
-        "providers.*.retries",
-        "{ max_attempts: 2, budget_percent: 20, budget_window_ms: 10000, budget_min_per_window: 3, base_ms: 25, \
-         cap_ms: 250, on_status: [500, 502, 503, 504, 408, 499, 429], retry_unanswered_posts: true, \
-         hedge_after_ms: null, total_deadline_ms: null }",
-        "retrying inside a provider",
-    ),
+    later("providers.*.retries.hedge_after_ms", "null", "hedging"),
     later("providers.*.max_pending", "0", "waiting for a slot"),
     later("providers.*.pending_timeout_ms", "1000", "waiting for a slot"),
     later("providers.*.rate_limit", "null", "a provider's rate limit"),
@@ -74,7 +62,6 @@ pub(super) const LATER: &[Later] = &[
         "false",
         "putting the client's model name into responses",
     ),
-    later("models.*.cooldown_ms", "0", "cooling a model's endpoints"),
     later(
         "models.*.affinity",
         "null",
@@ -86,8 +73,6 @@ pub(super) const LATER: &[Later] = &[
         "0",
         "a limit on a model's requests in flight",
     ),
-    later("failover.cooldown_ms", "30000", "cooling a preset's endpoints"),
-    later("presets.*.cooldown_ms", "null", "cooling a preset's endpoints"),
     later("kernel.pin_path", "null", "keeping the programs over a restart"),
     later("kernel.allow_xdp_generic", "false", "watching connections by XDP"),
     later(

@@ -24,6 +24,7 @@ mod model;
 mod preset;
 mod process;
 mod provider;
+mod retries;
 mod status;
 mod target;
 mod tls;

@@ -69,7 +69,6 @@ fn model(
 ) -> Model {
     let span = raw.span;
     let raw = &raw.value;
-    cx.bounds(&raw.cooldown_ms, "E252", 0..=DAY_MS);
     cx.bounds(&raw.concurrency, "E256", 0..=u64::from(u32::MAX));
     if let Some(limit) = &raw.rate_limit {
         check::rate_limit(cx, limit);
@@ -123,6 +122,12 @@ fn model(
             "the provider's timeouts.read_ms",
         ),
         stream_idle_timeout: defaults.stream_idle_timeout,
+        cooldown: fallback::on(cx.time(
+            at,
+            "cooldown_ms",
+            &raw.cooldown_ms,
+            Whole::new(0, 0..=DAY_MS).code("E252"),
+        )),
         pools: pools(cx, at, raw, providers),
         targets,
         fallback: fallback(cx, &at.key("fallback"), raw, traits, defaults),

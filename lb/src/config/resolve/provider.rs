@@ -9,7 +9,8 @@ use super::{
     context::{Context, DAY_MS, NULL, Whole},
     endpoint::{endpoints, warn_of_open_keys},
     found::need_file,
-    health::{health, kernel_signals},
+    health::{breaker, health, kernel_signals},
+    retries::retries,
 };
 use crate::config::{
     ApiKey, AuthHeader, ClientTls, Connections, Provider, Secret, Timeouts, Url, diagnostic::Diagnostic,
@@ -49,6 +50,8 @@ fn provider(
     let connections = connections(cx, &at.key("connections"), raw);
     let timeouts = timeouts(cx, &at.key("timeouts"), raw);
     let (health, count_backpressure, fail_open) = health(cx, &at.key("health"), raw);
+    let breaker = breaker(cx, &at.key("circuit_breaker"), raw);
+    let retries = retries(cx, &at.key("retries"), raw);
     let kernel_signals = kernel_signals(cx, &at.key("health"), raw);
     let provider = Provider {
         enabled: cx.flag(at, "enabled", &raw.enabled, true),
@@ -69,6 +72,8 @@ fn provider(
         health,
         count_backpressure,
         fail_open,
+        breaker,
+        retries,
         kernel_signals,
         concurrency: cx.count(
             at,

@@ -86,6 +86,7 @@ impl Rig {
             exempt: false,
             replayable: true,
             repeatable: true,
+            idempotent: false,
         };
         let chain = Arc::clone(self.table.find("chat").expect("configured"));
         let mut run = Run::begin(chain, sent, self.now);
@@ -379,6 +380,7 @@ fn a_request_that_still_has_a_retired_share_moves_nothing() {
         exempt: false,
         replayable: true,
         repeatable: true,
+        idempotent: false,
     };
     // An hour is time for twelve idle steps.
     drop(Run::begin(chain, sent, rig.now));
