@@ -15,7 +15,9 @@ mod words;
 
 pub use families::Metrics;
 pub use gaps::Gaps;
-pub use handles::{CooldownMetrics, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics};
+pub use handles::{
+    CooldownMetrics, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics,
+};
 pub use kernel::TrafficMetrics;
 pub use words::{AttemptOutcome, RequestOutcome, RetryOutcome, Role};
 

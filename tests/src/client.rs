@@ -125,6 +125,13 @@ impl Exchange {
             .expect("lb reads");
     }
 
+    /// Sends further bytes, which begin no request.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        patient("bytes to go out", self.stream.write_all(bytes.as_ref()))
+            .await
+            .expect("lb reads");
+    }
+
     /// The response head; panics if the connection ends before it.
     pub async fn head(&mut self) -> Head {
         self.try_head()

@@ -272,22 +272,6 @@ async fn an_upgrade_with_a_body_is_refused() {
     .await;
 }
 
-// HTTP checklist 23
-// [HTTP-9]
-#[tokio::test]
-async fn an_upgrade_without_one_goes_no_further_than_lb() {
-    let (provider, lb) = start().await;
-    let asked = "GET /v1/realtime?model=chat HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
-    assert_ne!(lb.ask(asked).await.status(), 101);
-    let forwarded = provider.requests();
-    assert!(
-        forwarded
-            .iter()
-            .all(|request| request.header("upgrade").is_none()),
-        "{forwarded:?}"
-    );
-}
-
 // HTTP checklist 27
 // [HTTP-10]
 #[tokio::test]

@@ -31,4 +31,6 @@ pub struct ClientKey {
     pub name: Name,
     /// A file with the key's SHA-256 in hexadecimal, as `sha256sum` prints it. The key itself is nowhere.
     pub sha256_file: PathBuf,
+    /// The models and presets it may use, families (`prefix/*`) among them; `None` is all.
+    pub models: Option<Vec<String>>,
 }

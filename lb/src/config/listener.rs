@@ -2,6 +2,9 @@
 
 use std::{fmt, net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::{Cidr, Name};
 
 /// One address on which requests come in.
@@ -15,6 +18,8 @@ pub struct Listener {
     pub tls: Option<ListenerTls>,
     /// HTTP/2: by ALPN with TLS, by prior knowledge without.
     pub http2: bool,
+    /// What trusted proxies send before everything else.
+    pub proxy_protocol: ProxyProtocol,
     /// Connections open at a time; at the cap, accepting waits.
     pub max_connections: u32,
     /// Connections open at a time from one address; `None` is no limit.
@@ -31,6 +36,21 @@ pub struct Listener {
     pub write_timeout: Duration,
     /// A longer request body is answered with 413. Bytes.
     pub max_body_bytes: u64,
+}
+
+/// Which PROXY protocol header a trusted proxy sends first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyProtocol {
+    /// None.
+    #[default]
+    Off,
+    /// The text form.
+    V1,
+    /// The binary form.
+    V2,
+    /// Either form.
+    Any,
 }
 
 /// Where a listener's connections come in.

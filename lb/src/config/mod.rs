@@ -39,6 +39,7 @@ mod provider;
 mod raw;
 mod report;
 mod resolve;
+mod route;
 mod schema;
 mod secret;
 mod server;
@@ -56,7 +57,7 @@ pub use self::{
     explain::{Origin, Setting},
     failure::{Checked, Failure},
     kernel::{Attach, Kernel, KernelMode, Signals, Steps},
-    listener::{Certificate, Listener, ListenerTls, Place},
+    listener::{Certificate, Listener, ListenerTls, Place, ProxyProtocol},
     model::{
         Fallback, FirstToken, Kind, Model, NamedPool, Notice, Pattern, Peek, Read, Strategy, StreamMode,
         Target,
@@ -66,6 +67,7 @@ pub use self::{
     preset::{Failover, Preset},
     provider::{AuthHeader, ClientTls, Connections, Endpoint, Provider, Retries, Timeouts},
     report::Report,
+    route::{HeaderChanges, HostPattern, Match, Route, To},
     schema::schema,
     secret::{ApiKey, Secret},
     server::{Reveal, Server},
@@ -85,6 +87,8 @@ pub struct Config {
     pub auth: Auth,
     /// For the process.
     pub server: Server,
+    /// Which requests go where; the first that matches takes a request.
+    pub routes: Vec<Route>,
     /// At least one.
     pub providers: Vec<Provider>,
     /// At least one.

@@ -31,6 +31,8 @@ pub struct Model {
     pub sse_keepalive: Option<Duration>,
     /// How an answer by a preset's fallback says so, where this is the model of the preset that was asked for.
     pub notice: Notice,
+    /// Whether responses name the model as the client did.
+    pub rewrite_response_model: bool,
     /// Start of an attempt to its response head.
     pub read: Read,
     /// Silence after the first token, or after the head where nothing streams; `None` is no limit.
@@ -43,16 +45,57 @@ pub struct Model {
     pub targets: Vec<Target>,
     /// What happens when a target fails.
     pub fallback: Fallback,
+    /// Whether its event streams are those of a model. False only for [`Model::direct`].
+    pub observed: bool,
 }
 
 impl Model {
+    /// What stands in for the model of requests that a route sends straight to a provider: they have none, so nothing
+    /// is looked for in them, and there is nowhere else to go.
+    pub fn direct(provider: usize, stream_idle_timeout: Option<Duration>) -> Self {
+        Self {
+            name: "_direct".to_owned(),
+            kind: Kind::Chat,
+            strategy: Strategy::Priority,
+            stream_mode: StreamMode::Passthrough,
+            first_token: FirstToken::Data,
+            peek: Peek {
+                max_wait: Duration::ZERO,
+                max_bytes: 0,
+                past_preamble: false,
+                preamble_wait: Duration::ZERO,
+            },
+            max_event_bytes: 0,
+            rewrite_response_model: false,
+            stream_error_event: false,
+            sse_keepalive: None,
+            notice: Notice::Header,
+            read: Read::Provider,
+            stream_idle_timeout,
+            cooldown: None,
+            pools: Vec::new(),
+            targets: vec![Target {
+                provider,
+                upstream_model: None,
+                weight: 1,
+                enabled: true,
+            }],
+            fallback: Fallback {
+                enabled: false,
+                max_attempts: None,
+                on_status: StatusSet::default(),
+                realtime_on_status: StatusSet::default(),
+                first_token_timeout: None,
+                explicit_first_token_timeout: None,
+                aimd: None,
+            },
+            observed: false,
+        }
+    }
+
     /// Which client names this model answers for.
     pub fn pattern(&self) -> Pattern<'_> {
-        match self.name.strip_suffix('*') {
-            Some("") => Pattern::Any,
-            Some(family) if family.ends_with('/') => Pattern::Family(family),
-            _ => Pattern::Exact(&self.name),
-        }
+        Pattern::of(&self.name)
     }
 }
 
@@ -65,6 +108,26 @@ pub enum Pattern<'a> {
     Family(&'a str),
     /// Every name.
     Any,
+}
+
+impl<'a> Pattern<'a> {
+    /// What a name in the file stands for.
+    pub fn of(name: &'a str) -> Self {
+        match name.strip_suffix('*') {
+            Some("") => Self::Any,
+            Some(family) if family.ends_with('/') => Self::Family(family),
+            _ => Self::Exact(name),
+        }
+    }
+
+    /// Whether a client's name is one of those.
+    pub fn takes(self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => exact == name,
+            Self::Family(family) => name.starts_with(family),
+        }
+    }
 }
 
 /// What a model does.

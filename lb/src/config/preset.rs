@@ -37,4 +37,6 @@ pub struct Preset {
 pub struct Failover {
     /// Start of the first attempt to the commit, whole cascade; `None` is no limit.
     pub total_deadline: Option<Duration>,
+    /// Silence after the head where no model says how long; `None` is no limit.
+    pub stream_idle_timeout: Option<Duration>,
 }

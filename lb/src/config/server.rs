@@ -21,12 +21,16 @@ pub struct Server {
     pub watch: bool,
     /// A request body up to this size can be sent again. Bytes.
     pub replay_bytes: u64,
+    /// All buffered request bodies together; `None` is a quarter of the memory that this process may use. Bytes.
+    pub buffer_bytes: Option<u64>,
     /// A request with this header opts out of first-token deadlines and of the share.
     pub exempt_header: HeaderName,
     /// Peers whose `X-Forwarded-For` and `x-request-id` are believed.
     pub trusted_proxies: Vec<Cidr>,
     /// How much the `x-lb-*` response headers tell clients.
     pub reveal: Reveal,
+    /// Whether requests say in `Via` that they passed here, and are refused where they come back.
+    pub via: bool,
 }
 
 /// How much the `x-lb-*` response headers tell clients.

@@ -166,7 +166,7 @@ impl Stage {
 listeners: [{{ name: data, address: "127.0.0.1:0" }}]
 admin: {{ address: "127.0.0.1:0" }}
 server: {{ reveal: endpoint }}
-log: {{ level: error }}
+log: {{ level: error, access: false }}
 providers:
 {providers}models:
   {MODEL}:

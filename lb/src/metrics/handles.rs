@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, Role};
+use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, RetryOutcome, Role};
 
 /// Counts of one name a client can put in `model`.
 #[derive(Clone, Debug)]

@@ -42,6 +42,8 @@ pub enum AttemptOutcome {
     Ok,
     /// A response that was no valid HTTP.
     Protocol,
+    /// Turned down by GOAWAY or `REFUSED_STREAM` before it was looked at.
+    Refused,
     /// The kernel saw its connection die.
     Signalled,
     /// A reused connection turned out dead.
@@ -56,7 +58,7 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Cancelled,
         Self::Connect,
         Self::Empty,
@@ -64,6 +66,7 @@ impl AttemptOutcome {
         Self::FirstTokenTimeout,
         Self::Ok,
         Self::Protocol,
+        Self::Refused,
         Self::Signalled,
         Self::Stale,
         Self::Status,
@@ -81,6 +84,7 @@ impl AttemptOutcome {
             Self::FirstTokenTimeout => "first_token_timeout",
             Self::Ok => "ok",
             Self::Protocol => "protocol",
+            Self::Refused => "refused",
             Self::Signalled => "kernel_signal",
             Self::Stale => "stale_connection",
             Self::Status => "status",

@@ -1,65 +1,51 @@
-//! A response body, read from its connection as it is polled.
+//! Response bodies, whichever HTTP they come by.
 
-use std::io;
+mod http1;
+mod http2;
+
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use super::exchange::{Answer, payload};
-use super::outgoing::Outgoing;
-use super::pool::Connection;
-use super::{BodyError, Destination, scratch};
-use crate::policy::connection::Remedy;
-use crate::wire::http1::Decoder;
+use super::BodyError;
+use super::upgraded::Upgraded;
+
+pub(super) use http1::{Body as Http1, Lease};
+pub(super) use http2::Body as Http2;
 
 /// The body of a response.
 ///
-/// It reads ahead nothing: the socket is read when it is polled, once for each frame, and all that one read brought is
-/// one frame. The connection goes back to its pool with the read that ends the body, before the last frame is
-/// looked at. Dropped before that, or after an error, it closes the connection at once.
+/// It reads ahead nothing: an HTTP/1.1 socket is read when the body is polled, once for each frame, and all that one
+/// read brought is one frame; an HTTP/2 stream is given room for what was taken. Dropped before its end, or after an
+/// error, it ends the request at once: the connection of HTTP/1.1 is closed, the stream of HTTP/2 reset.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Until the body's end.
-    lease: Option<Lease>,
-    decoder: Decoder,
-    /// Payload that came with the head.
-    first: Bytes,
-    keep_alive: bool,
+    kind: Kind,
     reused: bool,
-    /// What the upstream has not yet taken of the request, which it may answer while it reads.
-    unsent: Option<Box<Outgoing>>,
 }
 
-/// A connection in use.
+/// No trait object: the relay of a token is to cost one branch for this.
 #[derive(Debug)]
-pub(super) struct Lease {
-    pub(super) connection: Connection,
-    pub(super) destination: Arc<Destination>,
-    pub(super) worker: usize,
+enum Kind {
+    Http1(Http1),
+    Http2(Http2),
 }
 
 impl Incoming {
-    /// `unsent` is what is left of the request and goes on being sent.
-    pub(super) fn new(
-        lease: Lease,
-        answer: Answer,
-        reused: bool,
-        unsent: Option<Box<Outgoing>>,
-    ) -> (Self, http::StatusCode, http::HeaderMap) {
-        let Answer { head, first, excess } = answer;
-        let mut body = Self {
-            lease: Some(lease),
-            decoder: head.body,
-            first,
-            keep_alive: head.keep_alive && !excess,
+    pub(super) fn http1(body: Http1, reused: bool) -> Self {
+        Self {
+            kind: Kind::Http1(body),
             reused,
-            unsent,
-        };
-        body.release_if_done();
-        (body, head.status, head.headers)
+        }
+    }
+
+    pub(super) fn http2(body: Http2, reused: bool) -> Self {
+        Self {
+            kind: Kind::Http2(body),
+            reused,
+        }
     }
 
     /// Whether the request went over a connection that had carried others before.
@@ -67,40 +53,13 @@ impl Incoming {
         self.reused
     }
 
-    /// Gives the connection back, or closes it, once the body has come to its end.
-    fn release_if_done(&mut self) {
-        if !self.decoder.is_done() {
-            return;
+    /// The connection itself, for the body of a response with status 101: from here on its bytes are the protocol's
+    /// that `upgrade` names. `None` for any other body that is complete already.
+    pub fn into_upgraded(self) -> Option<Upgraded> {
+        match self.kind {
+            Kind::Http1(body) => body.into_upgraded(),
+            Kind::Http2(_) => None,
         }
-        if let Some(Lease {
-            connection,
-            destination,
-            worker,
-        }) = self.lease.take()
-            && self.keep_alive
-            && self.unsent.is_none()
-        {
-            destination.pool.put(worker, connection);
-        }
-        self.unsent = None;
-    }
-
-    /// Goes on sending the request. A write that fails says nothing of the response, but the connection is used up.
-    fn poll_unsent(&mut self, cx: &mut Context<'_>) {
-        let (Some(lease), Some(unsent)) = (&mut self.lease, &mut self.unsent) else {
-            return;
-        };
-        match unsent.poll_send(&mut lease.connection.stream, cx) {
-            Poll::Pending => return,
-            Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(_)) => self.keep_alive = false,
-        }
-        self.unsent = None;
-    }
-
-    fn fail(&mut self, error: BodyError) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        (self.lease, self.unsent) = (None, None);
-        Poll::Ready(Some(Err(error)))
     }
 }
 
@@ -109,66 +68,26 @@ impl http_body::Body for Incoming {
     type Error = BodyError;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = &mut *self;
-        if !this.first.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.first)))));
-        }
-        this.poll_unsent(cx);
-        loop {
-            let Some(lease) = &mut this.lease else {
-                return Poll::Ready(
-                    this.decoder
-                        .take_trailers()
-                        .map(|fields| Ok(Frame::trailers(fields))),
-                );
-            };
-            if let Some(fault) = this.decoder.fault() {
-                return this.fail(BodyError::Malformed(fault));
-            }
-            let decoder = &mut this.decoder;
-            let read = scratch::poll_read(&mut lease.connection.stream, cx, |raw| {
-                (!raw.is_empty()).then(|| payload(decoder, raw))
-            });
-            let Poll::Ready(read) = read else {
-                ready!(lease.connection.poll_remedy(Remedy::End, cx));
-                return this.fail(BodyError::Signalled);
-            };
-            match read {
-                Ok(Some((data, excess))) => {
-                    this.keep_alive &= !excess;
-                    this.release_if_done();
-                    if !data.is_empty() {
-                        return Poll::Ready(Some(Ok(Frame::data(data))));
-                    }
-                }
-                Ok(None) if this.decoder.may_end() => {
-                    this.lease = None;
-                    return Poll::Ready(None);
-                }
-                Ok(None) => return this.fail(BodyError::Truncated),
-                // How rustls tells an end without close_notify: anybody on the way could have made it.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return this.fail(BodyError::Truncated);
-                }
-                Err(error) => return this.fail(BodyError::Reset(error)),
-            }
+        match &mut self.get_mut().kind {
+            Kind::Http1(body) => Pin::new(body).poll_frame(cx),
+            Kind::Http2(body) => Pin::new(body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_empty() && self.lease.is_none() && !self.decoder.has_trailers()
+        match &self.kind {
+            Kind::Http1(body) => body.is_end_stream(),
+            Kind::Http2(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        let first = self.first.len() as u64;
-        let mut hint = SizeHint::default();
-        match self.decoder.remaining().and_then(|left| left.checked_add(first)) {
-            Some(all) => hint.set_exact(all),
-            None => hint.set_lower(first),
+        match &self.kind {
+            Kind::Http1(body) => body.size_hint(),
+            Kind::Http2(body) => body.size_hint(),
         }
-        hint
     }
 }

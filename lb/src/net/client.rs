@@ -7,13 +7,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::Response;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::body::Lease;
+use super::body::{Http1, Lease};
+use super::destination::Expected;
 use super::dial::{SocketHook, dial};
 use super::exchange::{Answer, Exchange, Fault};
+use super::http2::{self, How, Multiplexed, Slot};
 use super::outgoing::Outgoing;
-use super::{Destination, Error, Incoming, Request};
+use super::pool::{Connection, Open};
+use super::{Destination, Error, Incoming, Request, Streamed};
 use crate::policy::connection::{Phase, Remedy};
 
 /// A reused connection that breaks this soon after the first request byte was closed before the request reached the
@@ -44,8 +47,9 @@ impl Client {
 
     /// Makes one attempt: sends `request` and waits for the final response's head. Nothing is repeated here.
     ///
-    /// `fresh` leaves idle connections alone. `connect_limit` bounds connecting, TLS included; how long the answer may
-    /// take is the caller's to bound, by dropping the future, which closes the connection.
+    /// `fresh` leaves connections alone that are there. `connect_limit` bounds connecting: a wait for a free place, a
+    /// proxy and TLS included. How long the answer may take is the caller's to bound, by dropping the future, which
+    /// closes the connection or resets the stream.
     pub async fn send(
         &self,
         request: &Request<'_>,
@@ -60,30 +64,188 @@ impl Client {
         } else {
             destination.pool.take(self.worker, begun)
         };
-        let reused = pooled.is_some();
+        let reused_at = pooled.is_some().then_some(begun);
         let mut connection = match pooled {
             Some(connection) => connection,
-            // Boxed, so that requests on idle connections do not carry the room for a TLS handshake.
-            None => Box::pin(dial(destination, self.hook.as_ref(), connect_limit)).await?,
+            // Boxed, so that requests on idle connections do not carry the room for a TLS handshake or a stream.
+            None => match Box::pin(self.open(request, &mut None, destination, fresh, connect_limit)).await? {
+                Opened::Connection(connection) => connection,
+                Opened::Answered(response) => return Ok(*response),
+            },
         };
-        connection.enter(Phase::Waiting);
-        let mut exchange = Exchange::new(Outgoing::new(request), request.method);
-        // An answer that is there counts, whatever the kernel plane thought of the connection before.
-        let answer = poll_fn(|cx| match exchange.poll(&mut connection.stream, cx) {
-            Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused, begun))),
-            Poll::Pending => connection
-                .poll_remedy(Remedy::FailOver, cx)
-                .map(|()| Err(Error::Signalled)),
-        });
-        let answer = answer.await?;
+        let mut exchange = Exchange::new(Outgoing::new(request), request);
+        let answer = answered(&mut exchange, &mut connection, reused_at).await?;
+        Ok(self.respond(destination, connection, exchange, answer, reused_at.is_some()))
+    }
+
+    /// As [`Self::send`], with a body that is sent as it comes; `request` itself has none.
+    ///
+    /// `body` is taken once there is a connection that takes bytes of the request; what fails before that leaves it where
+    /// it is, for another attempt. Since it cannot be sent twice, HTTP/1.1 gets a fresh connection for it: one that was idle might turn out
+    /// to be stale. An answer is heard while the body is still being sent: a refusal stops it, and drops it; a success
+    /// lets it go on while the response is read.
+    pub async fn send_streamed(
+        &self,
+        request: &Request<'_>,
+        body: &mut Option<Streamed>,
+        destination: &Arc<Destination>,
+        fresh: bool,
+        connect_limit: Duration,
+    ) -> Result<Response<Incoming>, Error> {
+        let opening = self.open(request, body, destination, fresh, connect_limit);
+        let mut connection = match Box::pin(opening).await? {
+            Opened::Connection(connection) => connection,
+            Opened::Answered(response) => return Ok(*response),
+        };
+        let outgoing = match body.take() {
+            Some(body) => Outgoing::streaming(request, body),
+            None => Outgoing::new(request),
+        };
+        let mut exchange = Exchange::new(outgoing, request);
+        match answered(&mut exchange, &mut connection, None).await {
+            Ok(answer) => Ok(self.respond(destination, connection, exchange, answer, false)),
+            Err(error) => {
+                *body = exchange.into_outgoing().into_unread();
+                Err(error)
+            }
+        }
+    }
+
+    /// A new connection of HTTP/1.1, or the answer from one that is shared.
+    async fn open(
+        &self,
+        request: &Request<'_>,
+        body: &mut Option<Streamed>,
+        destination: &Arc<Destination>,
+        fresh: bool,
+        limit: Duration,
+    ) -> Result<Opened, Error> {
+        match self
+            .connect(destination, fresh, request.upgrade.is_some(), limit)
+            .await?
+        {
+            Link::Own(connection) => Ok(Opened::Connection(connection)),
+            Link::Shared { slot, reused } => {
+                let how = How::new(destination, reused, fresh);
+                let response = http2::send(slot, request, body, how).await?;
+                Ok(Opened::Answered(Box::new(response)))
+            }
+        }
+    }
+
+    /// The response, with its connection and with what is left of the request.
+    fn respond(
+        &self,
+        destination: &Arc<Destination>,
+        connection: Connection,
+        exchange: Exchange,
+        answer: Answer,
+        reused: bool,
+    ) -> Response<Incoming> {
         connection.enter(Phase::Streaming);
         let lease = Lease {
             connection,
             destination: Arc::clone(destination),
             worker: self.worker,
         };
-        Ok(respond(lease, answer, reused, exchange.into_outgoing()))
+        respond(lease, answer, reused, exchange.into_outgoing())
     }
+
+    /// A place on a connection of HTTP/2, or a new connection of HTTP/1.1.
+    async fn connect(
+        &self,
+        destination: &Arc<Destination>,
+        fresh: bool,
+        http1_only: bool,
+        limit: Duration,
+    ) -> Result<Link, Error> {
+        let begun = Instant::now();
+        if http1_only || destination.expected() == Expected::Http1 {
+            let open = self.place(destination, limit).await?;
+            let left = limit.saturating_sub(begun.elapsed());
+            let connection = dial(destination, self.hook.as_ref(), open, http1_only, left).await?;
+            return Ok(Link::Own(connection));
+        }
+        let pool = &destination.pool;
+        let shared = || {
+            let slot = (!fresh).then(|| pool.take_shared(self.worker, Instant::now()));
+            slot.flatten().map(|slot| Link::Shared { slot, reused: true })
+        };
+        if let Some(link) = shared() {
+            return Ok(link);
+        }
+        // One at a time, so that a burst of requests does not make a connection each where one would do.
+        let turn = timeout(limit, pool.turn(self.worker)).await;
+        let turn = turn.map_err(|_elapsed| Error::ConnectTimeout)?;
+        if let Some(link) = shared() {
+            return Ok(link);
+        }
+        let turn = Some(turn).filter(|_| destination.expected() != Expected::Http1);
+        let open = self
+            .place(destination, limit.saturating_sub(begun.elapsed()))
+            .await?;
+        let left = limit.saturating_sub(begun.elapsed());
+        let connection = dial(destination, self.hook.as_ref(), open, false, left).await?;
+        let http2 = destination.is_http2_only() || connection.stream.agreed_on_http2();
+        destination.learn(http2);
+        if !http2 {
+            return Ok(Link::Own(connection));
+        }
+        let shared = Multiplexed::start(connection, pool.max_streams()).await?;
+        pool.share(self.worker, &shared);
+        drop(turn);
+        let slot = shared.slot().ok_or(Error::Full)?;
+        Ok(Link::Shared { slot, reused: false })
+    }
+
+    /// The right to open a connection. At the limit it is waited for, as long as connecting may take: a connection that
+    /// comes free in time is as good as one that takes that long to be made.
+    async fn place(&self, destination: &Destination, limit: Duration) -> Result<Open, Error> {
+        let waiting = async {
+            loop {
+                // Made before the look, so that what comes free between the look and the wait is not missed.
+                let freed = destination.pool.freed();
+                if let Some(open) = destination.pool.reserve() {
+                    return open;
+                }
+                match freed {
+                    Some(freed) => freed.await,
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        timeout(limit, waiting).await.map_err(|_elapsed| Error::Full)
+    }
+}
+
+/// What comes of a request for which no connection was idle.
+enum Opened {
+    Answered(Box<Response<Incoming>>),
+    Connection(Connection),
+}
+
+/// What a request goes over, if not over an idle connection.
+enum Link {
+    /// A connection for it alone.
+    Own(Connection),
+    /// A place among others.
+    Shared { slot: Slot, reused: bool },
+}
+
+/// Waits for the answer on a connection of HTTP/1.1; `reused_at` says when it was taken from the pool, if it was.
+fn answered(
+    exchange: &mut Exchange,
+    connection: &mut Connection,
+    reused_at: Option<Instant>,
+) -> impl Future<Output = Result<Answer, Error>> {
+    connection.enter(Phase::Waiting);
+    // An answer that is there counts, whatever the kernel plane thought of the connection before.
+    poll_fn(move |cx| match exchange.poll(&mut connection.stream, cx) {
+        Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused_at))),
+        Poll::Pending => connection
+            .poll_remedy(Remedy::FailOver, cx)
+            .map(|()| Err(Error::Signalled)),
+    })
 }
 
 fn respond(lease: Lease, mut answer: Answer, reused: bool, outgoing: Outgoing) -> Response<Incoming> {
@@ -97,19 +259,22 @@ fn respond(lease: Lease, mut answer: Answer, reused: bool, outgoing: Outgoing) -
             answer.head.keep_alive = false;
         }
     }
-    let (body, status, headers) = Incoming::new(lease, answer, reused, unsent);
-    let mut response = Response::new(body);
+    let (body, status, headers) = Http1::new(lease, answer, unsent);
+    let mut response = Response::new(Incoming::http1(body, reused));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
-fn classify(fault: Fault, reused: bool, begun: Instant) -> Error {
+fn classify(fault: Fault, reused_at: Option<Instant>) -> Error {
     match fault {
+        Fault::Cut(error) => Error::Cut(error),
         Fault::Malformed(fault) => Error::BadResponse(fault),
-        Fault::NotSent(error) if reused => Error::Stale(error),
+        Fault::NotSent(error) if reused_at.is_some() => Error::Stale(error),
         Fault::NotSent(error) => Error::Connect(error),
-        Fault::Unanswered(error) if reused && begun.elapsed() < STALE_WITHIN => Error::Stale(error),
+        Fault::Unanswered(error) if reused_at.is_some_and(|at| at.elapsed() < STALE_WITHIN) => {
+            Error::Stale(error)
+        }
         Fault::Unanswered(error) => Error::Unanswered(error),
     }
 }

@@ -1,11 +1,15 @@
 //! One place to send requests to.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::place::{Peer, Place};
 use super::pool::Pool;
 use super::tls::Tls;
+use super::tunnel::Proxy;
 
 /// Bounds on a destination's connections, in the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,31 +21,76 @@ pub struct Limits {
     pub max_age: Option<Duration>,
     /// Idle connections kept; 0: every request has a connection of its own.
     pub max_idle: usize,
-    /// Connections, busy and idle together; 0: no limit.
+    /// Connections, busy and idle together; 0: no limit. At the limit a request waits for as long as connecting may
+    /// take.
     pub max_open: usize,
+    /// Requests at a time on one connection of HTTP/2; more open another. The upstream may allow fewer.
+    pub max_streams: usize,
+}
+
+/// Which HTTP a destination speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// HTTP/2 where the handshake of TLS agrees on it, else HTTP/1.1.
+    #[default]
+    Auto,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2,
 }
 
 /// An endpoint as the network sees it: addresses, TLS, and the connections to it. Shared by all workers.
 #[derive(Debug)]
 pub struct Destination {
-    addresses: Mutex<Arc<[SocketAddr]>>,
+    place: Mutex<Place>,
     tls: Option<Arc<Tls>>,
+    protocol: Protocol,
+    /// What the last handshake agreed on: one of [`UNKNOWN`], [`HTTP1`], [`HTTP2`].
+    agreed: AtomicU8,
+    proxy: Option<Proxy>,
     slot: OnceLock<u16>,
     pub(super) pool: Pool,
 }
 
 impl Destination {
-    /// With one shard of idle connections for each of `workers` (at least one).
+    /// With one shard of connections for each of `workers` (at least one).
     ///
     /// Connecting tries the addresses in the order given; an empty list makes every request fail with
     /// [`Error::Dns`](super::Error::Dns) until [`Self::set_addresses`] is called.
     pub fn new(addresses: &[SocketAddr], tls: Option<Arc<Tls>>, limits: Limits, workers: usize) -> Self {
+        Self::at(Place::Tcp(addresses.into()), tls, limits, workers)
+    }
+
+    /// Behind a socket file. Its addresses are never set.
+    pub fn unix(path: PathBuf, limits: Limits, workers: usize) -> Self {
+        Self::at(Place::Unix(path), None, limits, workers)
+    }
+
+    fn at(place: Place, tls: Option<Arc<Tls>>, limits: Limits, workers: usize) -> Self {
         Self {
-            addresses: Mutex::new(addresses.into()),
+            place: Mutex::new(place),
             tls,
+            protocol: Protocol::default(),
+            agreed: AtomicU8::new(UNKNOWN),
+            proxy: None,
             slot: OnceLock::new(),
             pool: Pool::new(limits, workers),
         }
+    }
+
+    /// Speaks this protocol; unless told, [`Protocol::Auto`]. With TLS its [`Tls`] must offer the same.
+    #[must_use]
+    pub fn speaking(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Goes through a proxy: the addresses are the proxy's.
+    #[must_use]
+    pub fn through(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
+        self
     }
 
     /// Gives the destination the number by which the kernel plane knows it, for the
@@ -58,18 +107,21 @@ impl Destination {
     /// Replaces the addresses. Connections to an address that is gone take no new request: idle ones are closed here,
     /// busy ones (then all of them, to whatever address: it happens seldom) after their response.
     pub fn set_addresses(&self, addresses: &[SocketAddr]) {
-        let mut current = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.lock();
+        let Place::Tcp(current) = &mut *place else { return };
         let all_stay = current.iter().all(|old| addresses.contains(old));
         *current = addresses.into();
-        drop(current);
+        drop(place);
         if !all_stay {
-            self.pool.retain_peers(addresses);
+            self.pool
+                .retain_peers(|peer| matches!(peer, Peer::Tcp(address) if addresses.contains(address)));
         }
     }
 
-    /// Closes all idle connections, of every worker. Connections that are busy now are closed after their response.
+    /// Closes all idle connections, of every worker. Connections that are busy now are closed after their response, and
+    /// those that carry several after the last of them.
     pub fn purge(&self) {
-        self.pool.retain_peers(&[]);
+        self.pool.retain_peers(|_| false);
     }
 
     /// Closes idle connections whose time is over or whose upstream has gone, of every worker. To be called about
@@ -83,17 +135,71 @@ impl Destination {
         self.pool.open()
     }
 
-    /// Idle connections in the process.
+    /// Connections in the process without a request.
     pub fn idle(&self) -> usize {
         self.pool.idle()
     }
 
-    /// Its addresses, in the order in which they are tried.
+    pub(super) fn place(&self) -> Place {
+        match &*self.lock() {
+            Place::Tcp(addresses) => Place::Tcp(Arc::clone(addresses)),
+            Place::Unix(path) => Place::Unix(path.clone()),
+        }
+    }
+
+    /// Its addresses, in the order in which they are tried; none behind a socket file.
     pub fn addresses(&self) -> Arc<[SocketAddr]> {
-        Arc::clone(&self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
+        match &*self.lock() {
+            Place::Tcp(addresses) => Arc::clone(addresses),
+            Place::Unix(_) => Arc::new([]),
+        }
     }
 
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.tls.as_deref()
     }
+
+    pub(super) fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
+    }
+
+    /// What the next connection will speak, as far as that is known before it is made.
+    pub(super) fn expected(&self) -> Expected {
+        match (self.protocol, &self.tls) {
+            (Protocol::Http1, _) | (Protocol::Auto, None) => Expected::Http1,
+            (Protocol::Http2, _) => Expected::Http2,
+            (Protocol::Auto, Some(_)) => match self.agreed.load(Ordering::Relaxed) {
+                HTTP1 => Expected::Http1,
+                HTTP2 => Expected::Http2,
+                _ => Expected::Unknown,
+            },
+        }
+    }
+
+    /// What a connection turned out to speak.
+    pub(super) fn learn(&self, http2: bool) {
+        self.agreed
+            .store(if http2 { HTTP2 } else { HTTP1 }, Ordering::Relaxed);
+    }
+
+    /// Whether it speaks HTTP/2 without asking.
+    pub(super) fn is_http2_only(&self) -> bool {
+        self.protocol == Protocol::Http2
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// What a connection will speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Http1,
+    Http2,
+    Unknown,
+}
+
+const UNKNOWN: u8 = 0;
+const HTTP1: u8 = 1;
+const HTTP2: u8 = 2;

@@ -4,17 +4,19 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
 use super::fate::Followed;
-use super::pool::Connection;
+use super::place::{Peer, Place};
+use super::pool::{Connection, Open};
 use super::stream::Stream;
 use super::{Destination, Error};
 use crate::policy::connection::Remedy;
@@ -32,19 +34,44 @@ const KEEPALIVE: Duration = Duration::from_secs(1);
 /// Without it that is a quarter of an hour. Longer than any pause that a busy server makes in reading a request.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Connects, trying the addresses in their order; TCP and TLS together have `limit`.
+/// Connects, trying the addresses in their order; waiting for a free place, TCP, a proxy and TLS together have `limit`.
+/// `http1_only` leaves HTTP/2 out of what is offered.
 pub(super) async fn dial(
     destination: &Destination,
     hook: Option<&SocketHook>,
+    open: Open,
+    http1_only: bool,
     limit: Duration,
 ) -> Result<Connection, Error> {
-    let open = destination.pool.reserve().ok_or(Error::Full)?;
     let begun = Instant::now();
-    let raw = connect_first(destination, hook, limit).await?;
+    let addresses = match destination.place() {
+        Place::Tcp(addresses) => addresses,
+        Place::Unix(path) => return unix(&path, open, limit).await,
+    };
+    let raw = connect_first(destination, &addresses, hook, limit).await?;
     let left = limit.saturating_sub(begun.elapsed());
-    let securing = secure(destination, raw.stream, left);
+    let securing = secure(destination, raw.stream, http1_only);
+    let securing = async {
+        timeout(left, securing)
+            .await
+            .unwrap_or(Err(Error::ConnectTimeout))
+    };
     let stream = unless_in_vain(raw.followed.as_ref(), securing).await??;
-    Ok(Connection::new(stream, raw.address, raw.followed, open))
+    Ok(Connection::new(
+        stream,
+        Peer::Tcp(raw.address),
+        raw.followed,
+        open,
+    ))
+}
+
+/// A socket file needs none of TCP's options, and the kernel plane sees nothing of it.
+async fn unix(path: &Path, open: Open, limit: Duration) -> Result<Connection, Error> {
+    let connected = timeout(limit, UnixStream::connect(path)).await;
+    let stream = connected
+        .map_err(|_elapsed| Error::ConnectTimeout)?
+        .map_err(failed)?;
+    Ok(Connection::new(Stream::Unix(stream), Peer::Unix, None, open))
 }
 
 /// Makes a bare TCP connection and closes it: whether anybody is there at all. `limit` and the addresses are as they
@@ -54,7 +81,16 @@ pub async fn reach(
     hook: Option<&SocketHook>,
     limit: Duration,
 ) -> Result<(), Error> {
-    connect_first(destination, hook, limit).await.map(drop)
+    match destination.place() {
+        Place::Tcp(addresses) => connect_first(destination, &addresses, hook, limit)
+            .await
+            .map(drop),
+        Place::Unix(path) => timeout(limit, UnixStream::connect(path))
+            .await
+            .map_err(|_elapsed| Error::ConnectTimeout)?
+            .map(drop)
+            .map_err(failed),
+    }
 }
 
 /// A TCP connection that may still have TLS before it.
@@ -68,11 +104,11 @@ struct Raw {
 /// last one still gets its try.
 async fn connect_first(
     destination: &Destination,
+    addresses: &[SocketAddr],
     hook: Option<&SocketHook>,
     limit: Duration,
 ) -> Result<Raw, Error> {
     let begun = Instant::now();
-    let addresses = destination.addresses();
     let mut failure = Error::Dns;
     for (tried, &address) in addresses.iter().enumerate() {
         let left = limit.saturating_sub(begun.elapsed());
@@ -139,13 +175,14 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-async fn secure(destination: &Destination, stream: TcpStream, limit: Duration) -> Result<Stream, Error> {
+/// Goes through the proxy, where there is one, and agrees on TLS, where that is wanted.
+async fn secure(destination: &Destination, mut stream: TcpStream, http1_only: bool) -> Result<Stream, Error> {
+    if let Some(proxy) = destination.proxy() {
+        proxy.open(&mut stream).await?;
+    }
     let Some(tls) = destination.tls() else {
         return Ok(Stream::Plain(stream));
     };
-    match timeout(limit, tls.handshake(stream)).await {
-        Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
-        Ok(Err(error)) => Err(Error::Tls(error)),
-        Err(_) => Err(Error::ConnectTimeout),
-    }
+    let stream = tls.handshake(stream, http1_only).await.map_err(Error::Tls)?;
+    Ok(Stream::Tls(Box::new(stream)))
 }

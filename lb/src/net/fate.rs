@@ -116,6 +116,15 @@ impl Fate {
     }
 }
 
+impl State {
+    fn wait(&mut self, cx: &Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none @ None => *none = Some(cx.waker().clone()),
+        }
+    }
+}
+
 impl Followed {
     /// From now on the connection does this.
     pub(super) fn enter(&self, phase: Phase) {
@@ -133,11 +142,15 @@ impl Followed {
         if state.remedy >= Some(least) {
             return Poll::Ready(());
         }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none @ None => *none = Some(cx.waker().clone()),
-        }
+        state.wait(cx);
         Poll::Pending
+    }
+
+    /// The remedy that there is by now. The task is woken whenever there is a stronger one.
+    pub(super) fn remedy(&self, cx: &Context<'_>) -> Option<Remedy> {
+        let mut state = self.fate.state();
+        state.wait(cx);
+        state.remedy
     }
 }
 

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use super::{Request, scratch};
-use crate::wire::http1::{RequestHead, write_request};
+use super::source::Source;
+use super::{Request, Streamed, scratch};
+use crate::wire::http1::{RequestBody, RequestHead, write_request};
 
 /// Bodies up to this size are copied behind the head: cheaper than a vectored write, and one TLS record.
 const COPIED_BODY_BYTES: u64 = 4096;
@@ -29,29 +30,15 @@ pub(super) struct Outgoing {
     sent_pieces: usize,
     /// Whether all has been written *and* flushed. Then nothing is held any more: an answer may take minutes.
     sent: bool,
+    /// Where further pieces come from, for a body that is not at hand.
+    source: Option<Box<Source>>,
 }
 
 impl Outgoing {
     pub(super) fn new(request: &Request<'_>) -> Self {
-        let mut head = scratch::take_write();
         let content_length = request.content_length();
-        let Request {
-            method,
-            target,
-            host,
-            headers,
-            ..
-        } = *request;
-        write_request(
-            &mut head,
-            RequestHead {
-                method,
-                target,
-                host,
-                headers: headers.iter(),
-                content_length,
-            },
-        );
+        let framing = content_length.map_or(RequestBody::None, RequestBody::length);
+        let mut head = write_head(request, framing);
         let body = request.body.unwrap_or_default();
         let pieces = if content_length <= Some(COPIED_BODY_BYTES) {
             for piece in body {
@@ -67,7 +54,44 @@ impl Outgoing {
             written: 0,
             sent_pieces: 0,
             sent: false,
+            source: None,
         }
+    }
+
+    /// A request whose body is sent as it comes; `request` itself has none.
+    pub(super) fn streaming(request: &Request<'_>, body: Streamed) -> Self {
+        Self {
+            head: write_head(request, body.framing()),
+            pieces: Vec::new(),
+            written: 0,
+            sent_pieces: 0,
+            sent: false,
+            source: Some(Box::new(Source::new(body))),
+        }
+    }
+
+    /// The body that is sent as it comes, if nothing of it or its head has been taken.
+    pub(super) fn into_unread(mut self) -> Option<Streamed> {
+        let untouched = !self.is_begun();
+        let source = self.source.take().filter(|_| untouched)?;
+        Some(source.into_body())
+    }
+
+    /// True while the body is held back until the upstream says that it wants it.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is_held_back())
+    }
+
+    /// The upstream wants the body, or is not going to say so.
+    pub(super) fn go_on(&mut self) {
+        if let Some(source) = &mut self.source {
+            source.go_on();
+        }
+    }
+
+    /// True once the body's source has failed: the rest of the request will never come.
+    pub(super) fn is_cut(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is_cut())
     }
 
     /// True once the socket has taken a byte.
@@ -86,6 +110,33 @@ impl Outgoing {
         io: &mut S,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_write_all(io, cx))?;
+            let Some(source) = &mut self.source else { break };
+            self.pieces.clear();
+            self.sent_pieces = 0;
+            match source.poll_pieces(&mut self.pieces, cx) {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) => break,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    // What there is goes out: the next piece may take as long as it likes.
+                    ready!(Pin::new(io).poll_flush(cx))?;
+                    return Poll::Pending;
+                }
+            }
+        }
+        ready!(Pin::new(io).poll_flush(cx))?;
+        self.sent = true;
+        self.release();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write_all<S: AsyncWrite + Unpin>(
+        &mut self,
+        io: &mut S,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         while self.written < self.head.len() || self.sent_pieces < self.pieces.len() {
             let written = match self.pieces[self.sent_pieces..] {
                 [] => ready!(Pin::new(&mut *io).poll_write(cx, &self.head[self.written..]))?,
@@ -99,15 +150,13 @@ impl Outgoing {
             }
             self.advance(written);
         }
-        ready!(Pin::new(io).poll_flush(cx))?;
-        self.sent = true;
-        self.release();
         Poll::Ready(Ok(()))
     }
 
     fn release(&mut self) {
         scratch::give_write(std::mem::take(&mut self.head));
         self.pieces = Vec::new();
+        self.source = None;
     }
 
     fn poll_write_vectored<S: AsyncWrite + Unpin>(
@@ -141,6 +190,30 @@ impl Outgoing {
             }
         }
     }
+}
+
+fn write_head(request: &Request<'_>, body: RequestBody) -> Vec<u8> {
+    let mut head = scratch::take_write();
+    let Request {
+        method,
+        target,
+        host,
+        headers,
+        upgrade,
+        ..
+    } = *request;
+    write_request(
+        &mut head,
+        RequestHead {
+            method,
+            target,
+            host,
+            headers: headers.iter(),
+            body,
+            upgrade,
+        },
+    );
+    head
 }
 
 impl Drop for Outgoing {

@@ -1,17 +1,21 @@
 //! Connections between two requests, and the counts of all of them.
 
+mod shared;
+
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead as _, ReadBuf};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::destination::Limits;
 use super::fate::Followed;
+use super::http2::Multiplexed;
+use super::place::Peer;
 use super::stream::Stream;
 use crate::policy::connection::{Phase, Remedy};
 
@@ -29,12 +33,29 @@ pub(super) struct Pool {
 /// A cache line pair to itself: each is one worker's.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shard(Mutex<Vec<Idle>>);
+struct Shard {
+    /// Connections of HTTP/1.1 that wait.
+    idle: Mutex<Vec<Idle>>,
+    /// Connections of HTTP/2, with streams or without, the newest last.
+    shared: Mutex<Vec<Arc<Multiplexed>>>,
+    /// Held by whoever makes a connection that others could share.
+    turn: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Counts {
     open: AtomicUsize,
     idle: AtomicUsize,
+    /// Where connections are limited: told of each place that comes free.
+    freed: Option<Notify>,
+}
+
+impl Counts {
+    fn tell(&self) {
+        if let Some(freed) = &self.freed {
+            freed.notify_one();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -47,12 +68,12 @@ struct Idle {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: Stream,
-    peer: SocketAddr,
-    born: Instant,
-    generation: u64,
+    pub(super) peer: Peer,
+    pub(super) born: Instant,
+    pub(super) generation: u64,
     /// Where the kernel plane is told of it.
-    followed: Option<Followed>,
-    _open: Open,
+    pub(super) followed: Option<Followed>,
+    pub(super) open: Open,
 }
 
 /// The right to have one connection, counted while it lives.
@@ -65,18 +86,19 @@ pub(super) struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.counts.open.fetch_sub(1, Ordering::Relaxed);
+        self.counts.tell();
     }
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, peer: SocketAddr, followed: Option<Followed>, open: Open) -> Self {
+    pub(super) fn new(stream: Stream, peer: Peer, followed: Option<Followed>, open: Open) -> Self {
         Self {
             stream,
             peer,
             born: Instant::now(),
             generation: open.generation,
             followed,
-            _open: open,
+            open,
         }
     }
 
@@ -124,8 +146,11 @@ impl Pool {
             .take(workers.max(1))
             .collect();
         Self {
+            counts: Arc::new(Counts {
+                freed: (limits.max_open > 0).then(Notify::new),
+                ..Counts::default()
+            }),
             limits,
-            counts: Arc::default(),
             generation: AtomicU64::new(0),
             shards,
         }
@@ -134,7 +159,7 @@ impl Pool {
     /// Takes the newest connection of `worker` that can still be used; closes those it finds dead on the way.
     pub(super) fn take(&self, worker: usize, now: Instant) -> Option<Connection> {
         loop {
-            let mut idle = self.shard(worker).pop()?;
+            let mut idle = self.idle_of(worker).pop()?;
             self.counts.idle.fetch_sub(1, Ordering::Relaxed);
             if self.is_usable(&mut idle, now) {
                 return Some(idle.connection);
@@ -145,7 +170,7 @@ impl Pool {
     /// Keeps a connection whose response has been read to its end, or closes it if a limit says so.
     pub(super) fn put(&self, worker: usize, connection: Connection) {
         let now = Instant::now();
-        let mut shard = self.shard(worker);
+        let mut shard = self.idle_of(worker);
         // Under the lock: a purge that raises the generation later finds the connection in the shard.
         if connection.generation != self.generation.load(Ordering::Acquire)
             || self.is_aged(&connection, now)
@@ -166,6 +191,17 @@ impl Pool {
             connection,
             since: now,
         });
+        drop(shard);
+        self.counts.tell();
+    }
+
+    pub(super) fn max_streams(&self) -> usize {
+        self.limits.max_streams.max(1)
+    }
+
+    /// Waits until a connection has come free or was closed since `freed` was made; without a limit, for ever.
+    pub(super) fn freed(&self) -> Option<tokio::sync::futures::Notified<'_>> {
+        self.counts.freed.as_ref().map(Notify::notified)
     }
 
     /// The right to open a connection. At the limit an idle one, of whatever worker, makes room.
@@ -190,18 +226,24 @@ impl Pool {
         }
     }
 
-    /// Closes idle connections to other peers than these, and sees to it that no busy connection is kept later.
-    pub(super) fn retain_peers(&self, peers: &[SocketAddr]) {
+    /// Closes idle connections to other peers than `keeps` takes, and sees to it that no busy connection is kept later.
+    pub(super) fn retain_peers(&self, keeps: impl Fn(&Peer) -> bool) {
         let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         self.retain(|idle| {
             idle.connection.generation = generation;
-            peers.contains(&idle.connection.peer)
+            keeps(&idle.connection.peer)
+        });
+        self.retain_shared(|shared| {
+            // One that carries streams goes on being used: its peer stays.
+            shared.set_generation(generation);
+            keeps(shared.peer())
         });
     }
 
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         self.retain(|idle| self.is_usable(idle, now));
+        self.retain_shared(|shared| self.is_shareable(shared, now));
     }
 
     pub(super) fn open(&self) -> usize {
@@ -209,12 +251,12 @@ impl Pool {
     }
 
     pub(super) fn idle(&self) -> usize {
-        self.counts.idle.load(Ordering::Relaxed)
+        self.counts.idle.load(Ordering::Relaxed) + self.idle_shared()
     }
 
     fn retain(&self, mut keep: impl FnMut(&mut Idle) -> bool) {
         for worker in 0..self.shards.len() {
-            let mut shard = self.shard(worker);
+            let mut shard = self.idle_of(worker);
             let before = shard.len();
             shard.retain_mut(&mut keep);
             self.counts
@@ -226,9 +268,10 @@ impl Pool {
     /// Closes the oldest idle connection of the first worker that has one.
     fn evict(&self) -> bool {
         (0..self.shards.len()).any(|worker| {
-            let mut shard = self.shard(worker);
+            let mut shard = self.idle_of(worker);
             if shard.is_empty() {
-                return false;
+                drop(shard);
+                return self.evict_shared(worker);
             }
             shard.remove(0);
             self.counts.idle.fetch_sub(1, Ordering::Relaxed);
@@ -249,11 +292,16 @@ impl Pool {
             .is_some_and(|max| now.saturating_duration_since(connection.born) >= max)
     }
 
-    /// A worker beyond the ones that were announced shares the shard of another.
-    fn shard(&self, worker: usize) -> MutexGuard<'_, Vec<Idle>> {
-        self.shards[worker % self.shards.len()]
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn idle_of(&self, worker: usize) -> MutexGuard<'_, Vec<Idle>> {
+        lock(&self.shard(worker).idle)
     }
+
+    /// A worker beyond the ones that were announced shares the shard of another.
+    fn shard(&self, worker: usize) -> &Shard {
+        &self.shards[worker % self.shards.len()]
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,6 +20,11 @@ pub struct Request<'a> {
     /// The whole body, in pieces that are sent one after another. `None`: the request has no body and says nothing of
     /// one; `Some(&[])`: it has an empty one (`content-length: 0`, as a POST should).
     pub body: Option<&'a [Bytes]>,
+    /// The protocol that the connection is to be switched to (`websocket`); such a request has no body. It goes by
+    /// HTTP/1.1, and a response with status 101 gives the connection ([`Incoming::into_upgraded`]).
+    ///
+    /// [`Incoming::into_upgraded`]: super::Incoming::into_upgraded
+    pub upgrade: Option<&'a HeaderValue>,
 }
 
 impl Request<'_> {

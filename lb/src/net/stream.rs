@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
 /// One upstream connection. The TLS session is boxed, so that what plain connections are kept in stays small.
@@ -13,6 +13,17 @@ use tokio_rustls::client::TlsStream;
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Whether HTTP/2 was agreed on in the handshake.
+    pub(super) fn agreed_on_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::Unix(_) => false,
+            Self::Tls(io) => io.get_ref().1.alpn_protocol() == Some(super::tls::H2),
+        }
+    }
 }
 
 impl AsyncRead for Stream {
@@ -20,6 +31,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_read(cx, buf),
             Self::Tls(io) => Pin::new(io).poll_read(cx, buf),
+            Self::Unix(io) => Pin::new(io).poll_read(cx, buf),
         }
     }
 }
@@ -29,6 +41,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_write(cx, buf),
             Self::Tls(io) => Pin::new(io).poll_write(cx, buf),
+            Self::Unix(io) => Pin::new(io).poll_write(cx, buf),
         }
     }
 
@@ -40,6 +53,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_write_vectored(cx, bufs),
             Self::Tls(io) => Pin::new(io).poll_write_vectored(cx, bufs),
+            Self::Unix(io) => Pin::new(io).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -51,6 +65,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_flush(cx),
             Self::Tls(io) => Pin::new(io).poll_flush(cx),
+            Self::Unix(io) => Pin::new(io).poll_flush(cx),
         }
     }
 
@@ -58,6 +73,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_shutdown(cx),
             Self::Tls(io) => Pin::new(io).poll_shutdown(cx),
+            Self::Unix(io) => Pin::new(io).poll_shutdown(cx),
         }
     }
 }

@@ -5,8 +5,10 @@ mod dial;
 mod early;
 mod failures;
 mod fate;
+mod http2;
 mod pool;
 mod responses;
+mod streamed;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -33,6 +35,7 @@ pub(super) const LIMITS: Limits = Limits {
     max_age: None,
     max_idle: 64,
     max_open: 0,
+    max_streams: 64,
 };
 
 pub(super) fn post(body: &[Bytes]) -> Request<'_> {
@@ -42,6 +45,7 @@ pub(super) fn post(body: &[Bytes]) -> Request<'_> {
         host: &HOST,
         headers: (&*HEADERS).into(),
         body: Some(body),
+        upgrade: None,
     }
 }
 
@@ -52,6 +56,7 @@ pub(super) fn get() -> Request<'static> {
         host: &HOST,
         headers: (&*HEADERS).into(),
         body: None,
+        upgrade: None,
     }
 }
 

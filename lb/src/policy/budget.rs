@@ -112,7 +112,13 @@ impl Budget {
 
     /// Counts an original request.
     pub fn on_request(&mut self, now: Instant) {
-        self.window.add(now, Counts { volume: 1, failures: 0 });
+        self.window.add(
+            now,
+            Counts {
+                volume: 1,
+                failures: 0,
+            },
+        );
     }
 
     /// Whether a retry at `now` would be within the budget.
@@ -127,7 +133,13 @@ impl Budget {
         if !self.allows(now) {
             return None;
         }
-        self.window.add(now, Counts { volume: 0, failures: 1 });
+        self.window.add(
+            now,
+            Counts {
+                volume: 0,
+                failures: 1,
+            },
+        );
         Some(Charge { at: now })
     }
 

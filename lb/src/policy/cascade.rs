@@ -169,7 +169,11 @@ impl Cascade {
         if stay == Some(target) {
             self.visit = Visit::Retry;
         } else {
-            self.visit = if self.passes == 0 { Visit::First } else { Visit::Again };
+            self.visit = if self.passes == 0 {
+                Visit::First
+            } else {
+                Visit::Again
+            };
             self.tried.set(target);
             self.attempts += 1;
         }
@@ -191,7 +195,10 @@ impl Cascade {
 
     /// Has the next attempt be another try of `target`, if it is ready then or nothing else is; after `wait`, if given.
     pub fn retry(&mut self, target: usize, wait: Option<Instant>) {
-        debug_assert!(self.tried(target), "only a target that was offered can be tried again");
+        debug_assert!(
+            self.tried(target),
+            "only a target that was offered can be tried again"
+        );
         self.stay = Some(target);
         self.wait = wait;
     }
@@ -206,16 +213,13 @@ impl Cascade {
     /// Whether another target can be attempted as things stand.
     pub fn has_next(&self, standings: &[Standing]) -> bool {
         self.attempts < self.plan.max_attempts
-            && self
-                .untried(standings)
-                .any(|(_, standing)| is_possible(standing))
+            && self.untried(standings).any(|(_, standing)| is_possible(standing))
     }
 
     /// Whether the targets may be gone through once more, and there is one to go to.
     pub fn may_pass_again(&self, standings: &[Standing]) -> bool {
         let mut targets = standings.iter().take(self.targets);
-        (1..self.plan.max_attempts).contains(&self.attempts)
-            && targets.any(|standing| is_possible(*standing))
+        (1..self.plan.max_attempts).contains(&self.attempts) && targets.any(|standing| is_possible(*standing))
     }
 
     /// What the latest attempt is.
@@ -314,9 +318,7 @@ impl Cascade {
             Standing::Barred { until } => Some(*until),
             _ => None,
         });
-        barred
-            .min()
-            .map_or(Stop::Out, |until| Stop::Barred { until })
+        barred.min().map_or(Stop::Out, |until| Stop::Barred { until })
     }
 }
 

@@ -60,6 +60,12 @@ pub enum Ended {
     NotSent,
     /// No response head in time.
     ReadTimeout,
+    /// The upstream said that it has not looked at the request (GOAWAY, `REFUSED_STREAM`), or the connection that it was
+    /// to share was over before it could be sent.
+    Refused {
+        /// Whether a fresh connection may do, because this was not one.
+        again: bool,
+    },
     /// The kernel saw the connection die, before any byte of a response; the socket itself would have known it later.
     Signalled,
     /// A reused connection broke as soon as it was written to, with no response byte: it had been closed meanwhile.
@@ -149,7 +155,7 @@ pub enum Next {
     /// Tries the same provider again, on another endpoint where there is one.
     Retry,
     /// Tries the same endpoint again at once on a new connection, free of charge. It can come only once in a row, since
-    /// a new connection is never stale.
+    /// a new connection is never stale, and none that is refused on one asks for another.
     RetryFresh,
 }
 
@@ -238,6 +244,7 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         | Ended::Dns
         | Ended::Drained
         | Ended::NotSent
+        | Ended::Refused { .. }
         | Ended::StaleConnection
         | Ended::TotalDeadline
         | Ended::VisitDeadline => Verdict::Neutral,
@@ -288,6 +295,7 @@ fn cooling(ended: &Ended, rules: &Rules<'_>) -> Cooling {
         | Ended::Drained
         | Ended::LateError { .. }
         | Ended::NotSent
+        | Ended::Refused { .. }
         | Ended::Signalled
         | Ended::StaleConnection
         | Ended::TotalDeadline

@@ -15,8 +15,8 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::{Limits, Version};
 use super::h2::Flow;
+use super::tunnel::Tunnel;
 
 /// One connection's movement. Written by its socket and its requests, read by its one timer. The atomics are there
 /// because requests over HTTP/2 are tasks of their own; all of them run on one thread.
@@ -43,6 +44,8 @@ pub(super) struct Activity {
     multiplexed: AtomicBool,
     /// Whether a request was refused in a way that ends the connection.
     refused: AtomicBool,
+    /// What the connection goes on as once its last request is answered.
+    tunnel: Mutex<Option<Box<Tunnel>>>,
 }
 
 const NEW: u8 = 0;
@@ -89,7 +92,13 @@ impl Activity {
             abandoned: AtomicU32::new(0),
             multiplexed: AtomicBool::new(false),
             refused: AtomicBool::new(false),
+            tunnel: Mutex::new(None),
         }
+    }
+
+    /// What is to go on when hyper is done with the connection.
+    pub(super) fn take_tunnel(&self) -> Option<Box<Tunnel>> {
+        self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// It is known what is spoken: the wait for the first byte begins here, unless it was seen on the way; over HTTP/2
@@ -215,6 +224,15 @@ impl Activity {
 }
 
 impl Busy {
+    /// The connection is to be switched to another protocol.
+    pub(super) fn switch(&self, tunnel: Box<Tunnel>) {
+        *self
+            .activity
+            .tunnel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
+    }
+
     /// The request's answer is ready; where it `refuses` the connection ends with it.
     pub(super) fn answered(&mut self, refuses: bool) {
         self.answered = true;

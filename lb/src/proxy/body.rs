@@ -8,6 +8,8 @@ use http_body::{Frame, SizeHint};
 
 use super::activity::Busy;
 use super::relay::{Aborted, Relay};
+use super::rename::Renamed;
+use super::tunnel::Tunnel;
 
 /// A response body: lb's own in one piece, or a provider's as it comes. Keeps its connection busy until it is gone.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ enum Source {
     Full(Option<Bytes>),
     /// Boxed, so that the connection's future is no larger for it.
     Relay(Box<Relay>),
+    /// A provider's, with the client's name for the model.
+    Renamed(Box<Renamed>),
+    /// None: what follows the head is not HTTP. The tunnel is to be taken.
+    Tunnel(Option<Box<Tunnel>>),
 }
 
 impl Body {
@@ -38,6 +44,30 @@ impl Body {
         Self {
             source: Source::Relay(Box::new(relay)),
             busy: None,
+        }
+    }
+
+    /// A body in which the model has another name.
+    pub(super) fn renamed(renamed: Renamed) -> Self {
+        Self {
+            source: Source::Renamed(Box::new(renamed)),
+            busy: None,
+        }
+    }
+
+    /// What stands for the body of a switch of protocols.
+    pub(super) fn tunnel(tunnel: Tunnel) -> Self {
+        Self {
+            source: Source::Tunnel(Some(Box::new(tunnel))),
+            busy: None,
+        }
+    }
+
+    /// The tunnel, once, of a response that has one.
+    pub(super) fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
+        match &mut self.source {
+            Source::Tunnel(tunnel) => tunnel.take(),
+            _ => None,
         }
     }
 
@@ -61,6 +91,8 @@ impl http_body::Body for Body {
         let polled = match &mut self.source {
             Source::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Source::Relay(relay) => relay.poll_frame(cx),
+            Source::Renamed(renamed) => renamed.poll_frame(cx),
+            Source::Tunnel(_) => Poll::Ready(None),
         };
         if let (Poll::Ready(Some(Ok(_))), Some(busy)) = (&polled, &self.busy) {
             busy.gave();
@@ -72,6 +104,8 @@ impl http_body::Body for Body {
         match &self.source {
             Source::Full(bytes) => bytes.is_none(),
             Source::Relay(relay) => relay.is_end_stream(),
+            Source::Renamed(_) => false,
+            Source::Tunnel(_) => true,
         }
     }
 
@@ -79,6 +113,8 @@ impl http_body::Body for Body {
         match &self.source {
             Source::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Source::Relay(relay) => relay.size_hint(),
+            Source::Renamed(_) => SizeHint::default(),
+            Source::Tunnel(_) => SizeHint::with_exact(0),
         }
     }
 }

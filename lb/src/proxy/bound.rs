@@ -15,7 +15,7 @@ use super::slots::Slots;
 use super::sources::Sources;
 use super::tls::Identity;
 use super::worker::Drain;
-use crate::config::{self, Place};
+use crate::config::{self, Place, ProxyProtocol};
 
 /// A listener that is bound.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub(super) struct Front {
     pub(super) name: config::Name,
     pub(super) sources: Arc<Sources>,
     pub(super) terms: Arc<Terms>,
+    pub(super) proxy_protocol: ProxyProtocol,
 }
 
 impl Bound {
@@ -128,6 +129,7 @@ impl Front {
                 http2: listener.http2,
                 tls: identity,
             }),
+            proxy_protocol: listener.proxy_protocol,
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) enum Version {
 pub(super) struct Served<'a> {
     pub(super) worker: Arc<Worker>,
     pub(super) limits: &'a Limits,
-    pub(super) peer: Peer,
+    pub(super) peer: Arc<Peer>,
     pub(super) activity: Arc<Activity>,
     pub(super) watched: Watched,
 }
@@ -68,7 +68,7 @@ pub(super) struct Served<'a> {
 pub(super) async fn run(
     worker: Arc<Worker>,
     terms: &Terms,
-    peer: Peer,
+    peer: Arc<Peer>,
     stream: TcpStream,
     mut drain: watch::Receiver<Drain>,
 ) {
@@ -78,11 +78,11 @@ pub(super) async fn run(
     let opened = tokio::select! {
         biased;
         opened = opening => opened,
-        () = closing(&mut drain, GRACE) => return,
+        () = closing(&mut drain) => return,
     };
     let (io, watched, version) = match opened {
         Ok(opened) => opened,
-        Err(error) => return tracing::debug!(%error, "client connection not opened"),
+        Err(error) => return tracing::debug!(client = %peer.ip, %error, "client connection not opened"),
     };
     activity.opened(version);
     let served = Served {
@@ -124,12 +124,12 @@ async fn open(
     Ok((Downstream::Tls(Box::new(stream)), watched, version))
 }
 
-/// Resolves `grace` after the end of accepting, or when all is being cut.
-async fn closing(drain: &mut watch::Receiver<Drain>, grace: Duration) {
+/// Resolves [`GRACE`] after the end of accepting, or when all is being cut.
+pub(super) async fn closing(drain: &mut watch::Receiver<Drain>) {
     // The sender is in the listener, which the caller holds.
     drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
     let now = drain.wait_for(|drain| *drain == Drain::Now);
-    drop(tokio::time::timeout(grace, now).await);
+    drop(tokio::time::timeout(GRACE, now).await);
 }
 
 /// How long a connection that was made just before the end of accepting may take to send its first request: it was
@@ -143,9 +143,16 @@ async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(io), service);
+    let over_all = drain.clone();
     let over = served
         .drive(&mut connection, http1::Connection::graceful_shutdown, drain)
         .await;
+    if over == Over::Ended
+        && let Some(tunnel) = served.activity.take_tunnel()
+    {
+        let parts = connection.into_parts();
+        return Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf, over_all)).await;
+    }
     let last = async {
         match over {
             // Nothing is on its way to the client: the request before, if any, was answered.
@@ -204,7 +211,7 @@ impl Served<'_> {
         flow: Option<Arc<Flow>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
         let busy = self.activity.begin_request(flow);
-        let (worker, peer) = (Arc::clone(&self.worker), self.peer.clone());
+        let (worker, peer) = (Arc::clone(&self.worker), Arc::clone(&self.peer));
         Box::pin(serve(worker, self.limits.rules, peer, busy, request))
     }
 
@@ -245,13 +252,13 @@ impl Served<'_> {
             biased;
             ended = connection => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "client connection ended");
+                    tracing::debug!(client = %self.peer.ip, %error, "client connection ended");
                 }
                 Over::Ended
             }
             () = self.watched.gone() => Over::Gone,
             expiry = self.activity.expired(self.limits) => {
-                tracing::debug!(?expiry, "client connection expired");
+                tracing::debug!(client = %self.peer.ip, ?expiry, "client connection expired");
                 Over::Expired(expiry)
             }
             () = ending => Over::Asked,

@@ -1,5 +1,7 @@
 //! What an error of lb's own looks like to a client: one table of statuses, types and codes.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -10,6 +12,8 @@ use crate::wire::openai::ApiError;
 /// Why lb answers a request itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// Every provider is barred for now: its breaker is open, or all its endpoints are out and fail-open is off.
+    Barred { left: Duration },
     /// The body is no JSON object with one `model`, or there is no body where one is needed.
     BadBody(String),
     /// The request's head is not what HTTP or lb allows.
@@ -28,10 +32,14 @@ pub(super) enum Refusal {
     InvalidKey,
     /// This key may not use the model, or nobody configured it.
     ModelNotFound { model: String, nearest: Option<String> },
-    /// No route for the path.
+    /// The request has been here before.
+    Loop,
+    /// No route takes the request.
     NotFound,
     /// Every endpoint is out and fail-open is off.
     NoProvider,
+    /// There is no memory left for another request body.
+    NoRoom,
     /// The body is longer than `max_body_bytes`.
     TooLarge { limit: u64 },
     /// The client sent its body too slowly.
@@ -66,6 +74,9 @@ const fn row(status: StatusCode, kind: &'static str, code: &'static str) -> Row 
 }
 
 impl Refusal {
+    /// The body did not come as it was announced.
+    pub(super) const BROKEN_BODY: Self = Self::BadRequest("the request body broke off or was badly framed");
+
     fn row(&self) -> Row {
         const INVALID: &str = "invalid_request_error";
         const LIMIT: &str = "rate_limit_error";
@@ -77,7 +88,7 @@ impl Refusal {
                 retry_after: true,
                 ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "concurrency_limit_exceeded")
             },
-            Self::Draining | Self::NoProvider => Row {
+            Self::Barred { .. } | Self::Draining | Self::NoProvider => Row {
                 retry_after: true,
                 ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_provider_available")
             },
@@ -100,6 +111,11 @@ impl Refusal {
             Self::ModelNotFound { .. } => Row {
                 param: Some("model"),
                 ..row(StatusCode::NOT_FOUND, INVALID, "model_not_found")
+            },
+            Self::Loop => row(StatusCode::LOOP_DETECTED, INVALID, "loop_detected"),
+            Self::NoRoom => Row {
+                retry_after: true,
+                ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "request_buffer_full")
             },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
@@ -131,6 +147,7 @@ impl Refusal {
             Self::BadRequest(_)
                 | Self::Encoding
                 | Self::Expectation
+                | Self::NoRoom
                 | Self::SlowBody
                 | Self::TooLarge { .. }
                 | Self::UnknownCoding
@@ -158,7 +175,11 @@ impl Refusal {
                 format!("model `{model}` does not exist; did you mean `{nearest}`?")
             }
             Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
-            Self::NoProvider => "every provider of this model is out of service".to_owned(),
+            Self::Loop => "the request has passed through this instance before".to_owned(),
+            Self::NoRoom => "too many request bodies are being held; try again soon".to_owned(),
+            Self::Barred { .. } | Self::NoProvider => {
+                "every provider of this model is out of service".to_owned()
+            }
             Self::NotFound => "nothing is served under this path".to_owned(),
             Self::SlowBody => "the request body took too long to arrive".to_owned(),
             Self::TooLarge { limit } => format!("the request body is longer than {limit} bytes"),
@@ -169,6 +190,17 @@ impl Refusal {
                 "this model's targets would give vectors of different models; ask one of kind `embedding`"
                     .to_owned()
             }
+        }
+    }
+
+    /// Whole seconds to wait, at least one.
+    fn retry_after(&self) -> HeaderValue {
+        match self {
+            Self::Barred { left } => {
+                let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+                HeaderValue::from(seconds.max(1))
+            }
+            _ => HeaderValue::from_static("1"),
         }
     }
 
@@ -185,7 +217,7 @@ impl Refusal {
         let mut response = json(row.status, error.to_bytes());
         let headers = response.headers_mut();
         if row.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(RETRY_AFTER, self.retry_after());
         } else if row.status.is_server_error() && attempts >= 2 {
             headers.insert(
                 HeaderName::from_static("x-should-retry"),

@@ -14,7 +14,9 @@ use super::headers::{self, By, Kept};
 use super::peek::{Lead, Peeked, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
+use super::rename;
 use super::timer::{earlier, until};
+use super::tunnel::Tunnel;
 use super::watch::Watch;
 use super::worker::{Live, Worker};
 use crate::net::{self, Incoming};
@@ -22,6 +24,7 @@ use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
+use crate::wire::retry_after;
 
 /// What one attempt came to.
 struct Tried {
@@ -49,7 +52,7 @@ pub(super) async fn exchange(
     sent: Sent,
     prepared: &Prepared,
     mut account: Account,
-) -> Response<Body> {
+) -> Result<Response<Body>, Refusal> {
     let begun = worker.now();
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
@@ -65,9 +68,14 @@ pub(super) async fn exchange(
             .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
+            Step::Wait(until) => {
+                // With the response before at hand: it is the answer if nothing comes of waiting.
+                tokio::time::sleep_until(worker.shared.clock.tokio(until)).await;
+                continue;
+            }
             Step::Stop(stop) => match spare.take() {
-                Some(reply) => return answer(worker, reply, None, account, run.attempts()),
-                None => break refusal(stop, last),
+                Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
+                None => break refusal(stop, last, worker.now()),
             },
         };
         // The response before is given up for good, and its connection with it.
@@ -83,22 +91,55 @@ pub(super) async fn exchange(
                 continue;
             }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
-                return answer(worker, reply, Some(tail), account, run.attempts());
+                return Ok(answer(
+                    worker,
+                    prepared,
+                    reply,
+                    Some(tail),
+                    account,
+                    run.attempts(),
+                ));
             }
-            (Settled::Failover, reply) => spare = reply,
+            (Settled::Onward, reply) => spare = reply,
             _ => break refused(&ended, last),
         }
         last = Some(ended);
     };
+    // Where the client's own body was at fault, it is told so.
     let attempts = run.attempts();
+    if let Some(fault) = prepared.cut() {
+        account.answered_whole(&fault.response(attempts));
+        return Err(fault);
+    }
     let mut response = refusal.response(attempts);
     account.answered_whole(&response);
     headers::reveal_attempts(response.headers_mut(), attempts, live.server.reveal);
-    response
+    Ok(response)
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
 async fn try_once(
+    worker: &Worker,
+    live: &Live,
+    attempt: &mut Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    total: Option<Instant>,
+) -> Tried {
+    // The earlier one wins; where both are the same instant, nothing is left to do after it.
+    let visit = attempt
+        .visit_deadline()
+        .filter(|visit| total.is_none_or(|total| *visit < total));
+    let total = visit.or(total);
+    let mut tried = try_by(worker, live, attempt, prepared, fresh, total).await;
+    if visit.is_some() && tried.ended == Ended::TotalDeadline {
+        tried.ended = Ended::VisitDeadline;
+    }
+    tried
+}
+
+/// Does so before `total`.
+async fn try_by(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
@@ -141,7 +182,8 @@ async fn send(
     let claim = attempt.claim();
     let provider = claim.provider();
     let route = &live.routes[claim.endpoint.id];
-    let outgoing = prepared.outgoing(attempt);
+    let mut outgoing = prepared.outgoing(attempt);
+    let mut streamed = outgoing.streamed.take();
     let exempt = &live.server.exempt_header;
     let kept = Kept {
         auth: provider.passthrough_auth,
@@ -153,12 +195,17 @@ async fn send(
         target: &outgoing.target,
         host: &route.host,
         headers: prepared.headers.fields(&provider.fields, &passes),
-        body: outgoing.body(),
+        body: outgoing.body.pieces(),
+        upgrade: prepared.upgrade.as_ref(),
     };
-    let sending = worker
-        .client
-        .send(&request, &route.destination, fresh, provider.connect_timeout);
-    until(deadline.map(|at| worker.shared.clock.tokio(at)), pin!(sending)).await
+    let deadline = deadline.map(|at| worker.shared.clock.tokio(at));
+    let (client, to, limit) = (&worker.client, &route.destination, provider.connect_timeout);
+    if streamed.is_some() {
+        // Boxed, so that requests whose body is here do not carry its room.
+        let sending = client.send_streamed(&request, &mut streamed, to, fresh, limit);
+        return until(deadline, Box::pin(sending).as_mut()).await;
+    }
+    until(deadline, pin!(client.send(&request, to, fresh, limit))).await
 }
 
 /// When the response head has to be there, and what it is called if it is not.
@@ -185,6 +232,7 @@ async fn judge_head(
     let (parts, body) = response.into_parts();
     let code = parts.status.as_u16();
     if code >= 400 {
+        attempt.asked_for(retry_after::parse(&parts.headers, Worker::unix_now()));
         return Tried {
             ended: Ended::Status { code },
             response: Some(Reply::head(parts, Lead::whole(body, None))),
@@ -192,7 +240,7 @@ async fn judge_head(
     }
     let model = &attempt.link().model;
     let committed = Ended::Committed { first_data: None };
-    if !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
+    if !model.is_observed() || !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
         return Tried {
             ended: committed,
             response: Some(Reply::head(parts, Lead::whole(body, None))),
@@ -240,6 +288,7 @@ impl Reply {
 /// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
+    prepared: &Prepared,
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
@@ -277,8 +326,16 @@ fn answer(
         }
         None => headers::reveal_attempts(response.headers_mut(), attempts, reveal),
     }
+    let renaming = tail.as_ref().and_then(|tail| prepared.renaming(tail.link()));
     match lead {
         None => account.answered_whole(&response),
+        Some(lead) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            account.answered(response.status());
+            // `net` gives no 101 without its connection.
+            if let Some(upstream) = lead.body.into_upgraded() {
+                *response.body_mut() = Body::tunnel(Tunnel::new(upstream, tail, account, worker));
+            }
+        }
         Some(lead) => {
             account.answered(response.status());
             let mut relay = Relay::new(*lead, tail, account, worker);
@@ -288,14 +345,20 @@ fn answer(
             *response.body_mut() = Body::relay(relay);
         }
     }
-    response
+    match renaming {
+        Some((model, limit)) => rename::apply(response, model, limit),
+        None => response,
+    }
 }
 
 /// Why nothing is left to try, as the client is told.
-fn refusal(stop: Stop, last: Option<Ended>) -> Refusal {
+fn refusal(stop: Stop, last: Option<Ended>, now: Instant) -> Refusal {
     match stop {
         Stop::Exhausted => last.map_or(Refusal::Exhausted { status: None }, |ended| refused(&ended, None)),
         Stop::Full => Refusal::ConcurrencyLimit,
+        Stop::Barred { until } => Refusal::Barred {
+            left: until.since(now),
+        },
         Stop::Out => Refusal::NoProvider,
     }
 }
@@ -305,9 +368,10 @@ fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
     match ended {
         Ended::Drained => Refusal::Draining,
         Ended::Empty => Refusal::UpstreamEmpty,
-        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::TotalDeadline => {
-            Refusal::UpstreamTimeout
-        }
+        Ended::FirstTokenTimeout { .. }
+        | Ended::ReadTimeout
+        | Ended::TotalDeadline
+        | Ended::VisitDeadline => Refusal::UpstreamTimeout,
         Ended::NotSent => Refusal::ConcurrencyLimit,
         Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
         _ => match before {
@@ -324,9 +388,11 @@ fn ended_by(error: &net::Error) -> Ended {
         net::Error::BadResponse(_) => Ended::BadResponse,
         net::Error::Abandoned | net::Error::Connect(_) => Ended::Connect,
         net::Error::ConnectTimeout => Ended::ConnectTimeout,
+        net::Error::Cut(_) => Ended::ClientGone,
         net::Error::Dns => Ended::Dns,
         // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
         net::Error::Full | net::Error::Local(_) => Ended::NotSent,
+        net::Error::Refused { again, .. } => Ended::Refused { again: *again },
         net::Error::Signalled => Ended::Signalled,
         net::Error::Stale(_) => Ended::StaleConnection,
         net::Error::Tls(_) => Ended::Tls,

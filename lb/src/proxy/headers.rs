@@ -1,6 +1,7 @@
 //! Which fields of a request reach an upstream, and which of a response its client.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use crate::config::{Notice, Reveal};
 use crate::net::{Field, Fields};
 use crate::policy::time::millis;
-use crate::upstream::Fallback;
+use crate::upstream::{Fallback, Route};
 use crate::wire::http1::{self, HopByHop};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -24,6 +25,8 @@ pub(super) struct Peer {
     pub(super) ip: IpAddr,
     /// The same, as a field says it: made once for all requests of a connection.
     text: HeaderValue,
+    /// The same as `Forwarded` says it, with the scheme.
+    forwarded: HeaderValue,
     /// Whether its `X-Forwarded-*` and `x-request-id` are believed.
     pub(super) trusted: bool,
     /// Whether it connected with TLS.
@@ -33,10 +36,19 @@ pub(super) struct Peer {
 impl Peer {
     /// A peer at `ip`.
     pub(super) fn new(ip: IpAddr, trusted: bool, https: bool) -> Self {
-        let text = HeaderValue::from_str(&ip.to_string());
+        let value = |text: &str| {
+            HeaderValue::from_str(text).expect("an address has the characters of a header value")
+        };
+        let node = if ip.is_ipv4() {
+            ip.to_string()
+        } else {
+            format!("\"[{ip}]\"")
+        };
+        let scheme = if https { "https" } else { "http" };
         Self {
             ip,
-            text: text.expect("an address has the characters of a header value"),
+            text: value(&ip.to_string()),
+            forwarded: value(&format!("for={node};proto={scheme}")),
             trusted,
             https,
         }
@@ -62,13 +74,17 @@ pub(super) struct Forwardable {
     trusted: bool,
     /// Whether the response has to be readable.
     identity: bool,
+    /// Whether `via` is lb's to say.
+    via: bool,
+    /// Where the route changes anything.
+    route: Option<Arc<Route>>,
     added: Vec<Field>,
 }
 
 impl Forwardable {
     /// Takes the client's fields; what differs from provider to provider comes on top.
     pub(super) fn new(client: HeaderMap, peer: &Peer, id: HeaderValue, identity: bool) -> Self {
-        let mut added = Vec::with_capacity(5);
+        let mut added = Vec::with_capacity(7);
         if identity {
             // The observer has to read the stream; a compressed one would pass it unseen.
             added.push((header::ACCEPT_ENCODING, HeaderValue::from_static("identity")));
@@ -80,8 +96,30 @@ impl Forwardable {
             client,
             trusted: peer.trusted,
             identity,
+            via: false,
+            route: None,
             added,
         }
+    }
+
+    /// The same with what the request's route changes, and with `via`.
+    pub(super) fn along(mut self, route: &Arc<Route>, via: Option<HeaderValue>) -> Self {
+        if let Some(via) = via {
+            self.via = true;
+            self.added.push((header::VIA, via));
+        }
+        let changes = &route.config.request_headers;
+        if !changes.is_empty() {
+            self.added.retain(|(name, _)| !changes.concern(name));
+            self.added.extend(changes.set.iter().cloned());
+            self.route = Some(Arc::clone(route));
+        }
+        self
+    }
+
+    /// The client's own.
+    pub(super) fn client(&self) -> &HeaderMap {
+        &self.client
     }
 
     /// Whether the client's field of this name goes to a provider that is left these.
@@ -89,10 +127,11 @@ impl Forwardable {
         let private = !kept.auth;
         let text = name.as_str();
         let dropped = match text.len() {
+            3 => text == "via" && self.via,
             4 => text == "host",
             6 => text == "cookie" && private || text == "expect",
             7 => text == "trailer" || text == "api-key" && private,
-            9 => text == "forwarded" && !self.trusted || text == "x-api-key" && private,
+            9 => text == "forwarded" || text == "x-api-key" && private,
             10 => text == "tracestate" && !kept.trace,
             11 => text == "traceparent" && !kept.trace,
             12 => text == "x-request-id",
@@ -104,7 +143,12 @@ impl Forwardable {
             19 => text == "openai-organization" && private,
             _ => false,
         };
-        !dropped && !text.starts_with("x-lb-") && name != exempt && !self.hop.contains(name)
+        let changed = |route: &Arc<Route>| route.config.request_headers.concern(name);
+        !dropped
+            && !text.starts_with("x-lb-")
+            && name != exempt
+            && !self.hop.contains(name)
+            && !self.route.as_ref().is_some_and(changed)
     }
 
     /// The fields as a provider gets them, with its own: `passes` is [`Self::passes`] for it.
@@ -124,18 +168,29 @@ impl Forwardable {
 
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.
 fn forwarded(added: &mut Vec<Field>, client: &HeaderMap, peer: &Peer) {
-    let before = peer.trusted.then(|| client.get(X_FORWARDED_FOR)).flatten();
-    let chain = before.and_then(|before| {
-        let before = before.to_str().ok()?;
-        HeaderValue::from_str(&format!("{before}, {}", peer.ip)).ok()
-    });
-    added.push((X_FORWARDED_FOR, chain.unwrap_or_else(|| peer.text.clone())));
-    if !peer.trusted {
+    let chain = |name: HeaderName, own: &HeaderValue| {
+        if !peer.trusted {
+            return (name, own.clone());
+        }
+        let before = client.get_all(&name).iter().map(HeaderValue::as_bytes);
+        let before: Vec<&[u8]> = before.collect();
+        let all = match before[..] {
+            [] => None,
+            _ => HeaderValue::from_bytes(&[&before[..], &[own.as_bytes()]].concat().join(&b", "[..])).ok(),
+        };
+        (name, all.unwrap_or_else(|| own.clone()))
+    };
+    added.push(chain(X_FORWARDED_FOR, &peer.text));
+    added.push(chain(header::FORWARDED, &peer.forwarded));
+    let told = |name: &HeaderName| peer.trusted && client.contains_key(name);
+    if !told(&X_FORWARDED_PROTO) {
         let scheme = if peer.https { "https" } else { "http" };
         added.push((X_FORWARDED_PROTO, HeaderValue::from_static(scheme)));
-        if let Some(host) = client.get(header::HOST) {
-            added.push((X_FORWARDED_HOST, host.clone()));
-        }
+    }
+    if !told(&X_FORWARDED_HOST)
+        && let Some(host) = client.get(header::HOST)
+    {
+        added.push((X_FORWARDED_HOST, host.clone()));
     }
 }
 

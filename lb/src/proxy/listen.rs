@@ -8,12 +8,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use super::bound::{Bound, Front};
-use super::connection;
 use super::headers::Peer;
 use super::slots::Slot;
+use super::sources::Counted;
 use super::worker::{Drain, Worker};
+use super::{connection, proxy_protocol};
+use crate::config::ProxyProtocol;
 
 /// Accepts on the worker's socket until accepting is over.
 pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::TcpListener) -> io::Result<()> {
@@ -57,34 +60,86 @@ pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::Tcp
 /// Gives an accepted connection a task of its own, or closes it where its source may not have it.
 fn begin(worker: &Arc<Worker>, bound: &Arc<Bound>, slot: Slot, (stream, address): (TcpStream, SocketAddr)) {
     let ip = address.ip().to_canonical();
-    let front = bound.front.load();
-    let counted = match front.sources.admit(ip) {
-        Ok(counted) => counted,
-        Err(why) => {
-            worker.shared.metrics.turned_away.inc();
-            return tracing::debug!(%ip, ?why, "connection turned away");
-        }
-    };
+    let front = bound.front.load_full();
     if let Err(error) = stream.set_nodelay(true) {
         // Only latency is at stake.
         tracing::debug!(%error, "TCP_NODELAY");
     }
-    let peer = peer(worker, &front, ip);
     let open = Open::new(worker);
-    let (worker, terms) = (Arc::clone(worker), Arc::clone(&front.terms));
     // The listener is what tells the connection of its end.
-    let (bound, drain) = (Arc::clone(bound), bound.drain());
-    tokio::spawn(async move {
-        connection::run(worker, &terms, peer, stream, drain).await;
-        drop((slot, counted, open, bound));
-    });
+    let (worker, bound, drain) = (Arc::clone(worker), Arc::clone(bound), bound.drain());
+    if front.proxy_protocol != ProxyProtocol::Off && is_trusted(&worker, ip) {
+        tokio::spawn(async move {
+            // Boxed, so that its room goes when the client is known.
+            let introduced = Box::pin(introduce(&worker, &front, stream, ip, drain.clone())).await;
+            if let Some((stream, client)) = introduced
+                && let Some(counted) = admit(&worker, &front, client)
+            {
+                run(worker, &front, stream, (client, counted), drain).await;
+            }
+            drop((slot, open, bound));
+        });
+    } else if let Some(counted) = admit(&worker, &front, ip) {
+        tokio::spawn(async move {
+            run(worker, &front, stream, (ip, counted), drain).await;
+            drop((slot, open, bound));
+        });
+    }
 }
 
-fn peer(worker: &Worker, front: &Front, ip: IpAddr) -> Peer {
+/// Whom a proxy in front says that the connection is from; `None` where it does not say.
+async fn introduce(
+    worker: &Worker,
+    front: &Front,
+    mut stream: TcpStream,
+    proxy: IpAddr,
+    mut drain: watch::Receiver<Drain>,
+) -> Option<(TcpStream, IpAddr)> {
+    let limit = front.terms.limits.first_byte_timeout;
+    let said = tokio::select! {
+        biased;
+        said = proxy_protocol::read(&mut stream, front.proxy_protocol, limit) => said,
+        () = connection::closing(&mut drain) => return None,
+    };
+    match said {
+        Ok(client) => Some((stream, client.unwrap_or(proxy))),
+        Err(error) => {
+            worker.shared.metrics.turned_away.inc();
+            tracing::debug!(%proxy, %error, "connection turned away");
+            None
+        }
+    }
+}
+
+/// Counts a connection among its source's, unless its source may not have it.
+fn admit(worker: &Worker, front: &Front, ip: IpAddr) -> Option<Counted> {
+    match front.sources.admit(ip) {
+        Ok(counted) => Some(counted),
+        Err(why) => {
+            worker.shared.metrics.turned_away.inc();
+            tracing::debug!(%ip, ?why, "connection turned away");
+            None
+        }
+    }
+}
+
+async fn run(
+    worker: Arc<Worker>,
+    front: &Front,
+    stream: TcpStream,
+    (ip, counted): (IpAddr, Counted),
+    drain: watch::Receiver<Drain>,
+) {
+    let peer = Arc::new(Peer::new(ip, is_trusted(&worker, ip), front.terms.tls.is_some()));
+    let terms = Arc::clone(&front.terms);
+    connection::run(worker, &terms, peer, stream, drain).await;
+    drop(counted);
+}
+
+fn is_trusted(worker: &Worker, ip: IpAddr) -> bool {
     let live = worker.shared.live.load();
     let mut proxies = live.server.trusted_proxies.iter();
-    let trusted = proxies.any(|range| range.contains(ip));
-    Peer::new(ip, trusted, front.terms.tls.is_some())
+    proxies.any(|range| range.contains(ip))
 }
 
 async fn slot(worker: &Worker, bound: &Bound) -> Slot {

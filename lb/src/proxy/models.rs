@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde::Serialize;
 
+use super::auth::Client;
 use super::body::Body;
 use super::error::{Refusal, json};
 use crate::upstream::Table;
@@ -33,29 +34,38 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The whole list. `started` is the Unix second in which the table's process began: clients want a number.
-pub(super) fn list(table: &Table, started: u64) -> Response<Body> {
+/// All that the client may use. `started` is the Unix second in which the table's process began: clients want a number.
+pub(super) fn list(table: &Table, client: Client<'_>, started: u64) -> Response<Body> {
     let data = table
         .listed()
         .iter()
+        .filter(|listed| client.may_use(&listed.name))
         .map(|listed| Entry::new(&listed.name, started))
         .collect();
     answer(&List { object: "list", data })
 }
 
 /// One model by its name, percent-decoded by the caller.
-pub(super) fn one(table: &Table, name: &str, started: u64) -> Result<Response<Body>, Refusal> {
-    let known = table.listed().iter().any(|listed| &*listed.name == name);
+pub(super) fn one(
+    table: &Table,
+    client: Client<'_>,
+    name: &str,
+    started: u64,
+) -> Result<Response<Body>, Refusal> {
+    let known = client.may_use(name) && table.listed().iter().any(|listed| &*listed.name == name);
     if known {
         Ok(answer(&Entry::new(name, started)))
     } else {
-        Err(not_found(table, name))
+        Err(not_found(table, client, name))
     }
 }
 
-/// The refusal of a name nobody configured, with the nearest that somebody did.
-pub(super) fn not_found(table: &Table, name: &str) -> Refusal {
-    let near = |listed: &&crate::upstream::Listed| strsim::jaro_winkler(&listed.name, name) > 0.8;
+/// The refusal of a name that the client may not use, or nobody configured: which of the two, it is not told. With the
+/// nearest that it may.
+pub(super) fn not_found(table: &Table, client: Client<'_>, name: &str) -> Refusal {
+    let near = |listed: &&crate::upstream::Listed| {
+        client.may_use(&listed.name) && strsim::jaro_winkler(&listed.name, name) > 0.8
+    };
     let nearest = table
         .listed()
         .iter()

@@ -4,33 +4,55 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{Method, Uri};
+use http::{HeaderValue, Method, Uri};
 
+use super::asked::{Asked, Place};
+use super::error::Refusal;
 use super::headers::Forwardable;
-use crate::config;
+use super::pieces::Pieces;
+use super::receive::Payload;
+use super::target;
+use crate::net::Streamed;
 use crate::upstream::{Attempt, Link};
-use crate::wire::envelope::{self, Envelope};
 
 /// What of a request every attempt sends.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) method: Method,
-    /// Path and query as the client sent them.
+    /// Path and query as the client sent them, or its route made them.
     target: PathAndQuery,
     pub(super) headers: Forwardable,
-    body: Bytes,
-    /// Whether a body was sent at all, be it empty.
-    has_body: bool,
-    envelope: Option<Envelope>,
+    payload: Payload,
+    /// The model and its place; `None` goes to its provider as it is.
+    asked: Option<Asked>,
+    /// The protocol that it asks to switch to.
+    pub(super) upgrade: Option<HeaderValue>,
+}
+
+/// What one attempt sends, as far as it is not the same for all.
+#[derive(Debug)]
+pub(super) struct Outgoing<'a> {
+    pub(super) target: Cow<'a, PathAndQuery>,
+    pub(super) body: Sending,
+    /// The body where it is not all here.
+    pub(super) streamed: Option<Streamed>,
+}
+
+/// A body that is here, on its way to a provider.
+#[derive(Debug)]
+pub(super) enum Sending {
+    None,
+    /// Nearly every body; what is not needed is empty.
+    Few([Bytes; 3]),
+    Many(Vec<Bytes>),
 }
 
 impl Prepared {
     pub(super) fn new(
-        method: Method,
-        uri: Uri,
+        (method, uri, upgrade): (Method, Uri, Option<HeaderValue>),
         headers: Forwardable,
-        body: Option<Bytes>,
-        envelope: Option<Envelope>,
+        payload: Payload,
+        asked: Option<Asked>,
     ) -> Self {
         Self {
             method,
@@ -39,78 +61,113 @@ impl Prepared {
                 .path_and_query
                 .unwrap_or_else(|| PathAndQuery::from_static("/")),
             headers,
-            has_body: body.is_some(),
-            body: body.unwrap_or_default(),
-            envelope,
+            payload,
+            asked,
+            upgrade,
         }
     }
 
-    /// The path and query to ask an endpoint at `url` for.
-    ///
-    /// The endpoint's path takes the place of the leading `/v1`, so that neither side has to know whether the other
-    /// writes it; a URL without a path keeps the request's. The URL's query goes after the client's.
-    fn target(&self, url: &config::Url) -> Cow<'_, PathAndQuery> {
-        let path = self.target.path();
-        let rest = path
-            .strip_prefix("/v1")
-            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let replaced = rest.filter(|_| !matches!(url.path(), "" | "/v1"));
-        if replaced.is_none() && url.query().is_none() {
-            return Cow::Borrowed(&self.target);
-        }
-        let mut target = match replaced {
-            None => path.to_owned(),
-            Some(rest) => format!("{}{rest}", url.path()),
-        };
-        let queries = [self.target.query(), url.query()];
-        for (place, query) in queries.into_iter().flatten().enumerate() {
-            target.push(if place == 0 { '?' } else { '&' });
-            target.push_str(query);
-        }
-        // Both halves were parsed as parts of URIs; should their joint be none, the provider says what it thinks of `/`.
-        Cow::Owned(target.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")))
-    }
-
-    /// The body for `link`, in pieces: the client's bytes, with the model's name changed where the provider has
-    /// another for it.
-    fn body_for(&self, link: &Link) -> [Bytes; 3] {
-        let rename = link.upstream_model.as_deref();
-        match (self.envelope.as_ref(), rename) {
-            (Some(envelope), Some(name)) if envelope.model.as_deref().is_some_and(|model| model != name) => {
-                envelope::rewrite(&self.body, envelope.model_span.clone(), name)
-            }
-            _ => [self.body.clone(), Bytes::new(), Bytes::new()],
+    /// What was wrong with a body that was sent while it came.
+    pub(super) fn cut(&self) -> Option<Refusal> {
+        match &self.payload {
+            Payload::None | Payload::Whole { .. } => None,
+            Payload::Streamed { rest, .. } => rest.refused(),
         }
     }
-}
 
-/// What one attempt sends, as far as it is not the same for all.
-#[derive(Debug)]
-pub(super) struct Outgoing<'a> {
-    pub(super) target: Cow<'a, PathAndQuery>,
-    body: Option<[Bytes; 3]>,
-}
+    /// Where `link`'s responses are to name the model as the client did: its name, and the longest event that is
+    /// changed. Bytes.
+    pub(super) fn renaming(&self, link: &Link) -> Option<(&str, usize)> {
+        let config = &link.model.config;
+        if !config.rewrite_response_model || self.method == Method::HEAD {
+            return None;
+        }
+        let asked = self.asked.as_ref()?;
+        Some((&asked.model, config.max_event_bytes))
+    }
 
-impl Prepared {
     /// The request as the attempt's provider gets it: its path, its name for the model.
     pub(super) fn outgoing(&self, attempt: &Attempt) -> Outgoing<'_> {
+        let url = &attempt.claim().endpoint.url;
+        let Some(asked) = &self.asked else {
+            return self.with(target::of_provider(&self.target, url), None);
+        };
+        let renamed = renamed(asked, attempt.link());
+        let in_query = renamed.filter(|_| asked.place == Place::Query);
+        let splice = renamed.and_then(|name| splice(&asked.place, name));
+        self.with(target::of_model(&self.target, url, in_query), splice)
+    }
+
+    /// What is sent to `target`, with `splice` made in the body.
+    fn with<'a>(&self, target: Cow<'a, PathAndQuery>, splice: Option<Splice>) -> Outgoing<'a> {
+        let (body, streamed) = match &self.payload {
+            Payload::None => (Sending::None, None),
+            Payload::Whole { pieces, .. } => (whole(pieces, splice), None),
+            Payload::Streamed { pieces, length, rest } => {
+                let length = length.map(|length| match &splice {
+                    None => length,
+                    Some((span, value)) => length - span.len() as u64 + value.len() as u64,
+                });
+                let lead = match splice {
+                    None => pieces.all(),
+                    Some((span, value)) => pieces.spliced(span, value),
+                };
+                (Sending::None, Some(Streamed::new(rest.pass(lead), length)))
+            }
+        };
         Outgoing {
-            target: self.target(&attempt.claim().endpoint.url),
-            body: self.has_body.then(|| self.body_for(attempt.link())),
+            target,
+            body,
+            streamed,
         }
     }
 }
 
-impl Outgoing<'_> {
-    /// The body in its pieces, if there is one.
-    pub(super) fn body(&self) -> Option<&[Bytes]> {
-        self.body.as_ref().map(|pieces| &pieces[..])
+/// What the link's provider calls the model, where that differs from what the client does.
+fn renamed<'l>(asked: &Asked, link: &'l Link) -> Option<&'l str> {
+    link.upstream_model.as_deref().filter(|name| *name != asked.model)
+}
+
+/// Bytes of a body, and what takes their place.
+type Splice = (std::ops::Range<usize>, Bytes);
+
+/// How a body has to change for its model to have this name.
+fn splice(place: &Place, name: &str) -> Option<Splice> {
+    match place {
+        Place::Form(span) => Some((span.clone(), Bytes::copy_from_slice(name.as_bytes()))),
+        Place::Json(span) => {
+            let value = serde_json::to_vec(name).expect("a string is always JSON");
+            Some((span.clone(), value.into()))
+        }
+        Place::Nowhere | Place::Query => None,
+    }
+}
+
+fn whole(pieces: &Pieces, splice: Option<Splice>) -> Sending {
+    match (pieces.single(), splice) {
+        (Some(piece), None) => Sending::Few([piece.clone(), Bytes::new(), Bytes::new()]),
+        (Some(piece), Some((span, value))) => {
+            Sending::Few([piece.slice(..span.start), value, piece.slice(span.end..)])
+        }
+        (None, None) => Sending::Many(pieces.all()),
+        (None, Some((span, value))) => Sending::Many(pieces.spliced(span, value)),
+    }
+}
+
+impl Sending {
+    /// The pieces of a body that is all here.
+    pub(super) fn pieces(&self) -> Option<&[Bytes]> {
+        match self {
+            Self::Few(pieces) => Some(pieces),
+            Self::Many(pieces) => Some(pieces),
+            Self::None => None,
+        }
     }
 }
 
 /// Whether a request may be sent again when no byte of an answer came: by RFC 9110 for what is idempotent, and by
 /// policy for the calls that only compute an answer.
-pub(super) fn is_repeatable(method: &Method, path: &str, envelope: Option<&Envelope>) -> bool {
+pub(super) fn is_repeatable(method: &Method, path: &str, stored: Option<bool>) -> bool {
     if method.is_idempotent() {
         return true;
     }
@@ -118,7 +175,7 @@ pub(super) fn is_repeatable(method: &Method, path: &str, envelope: Option<&Envel
         path,
         "/v1/chat/completions" | "/v1/completions" | "/v1/embeddings" | "/v1/messages" | "/v1/rerank"
     );
-    let unstored = path == "/v1/responses" && envelope.is_some_and(|envelope| !envelope.stored);
+    let unstored = path == "/v1/responses" && stored == Some(false);
     *method == Method::POST && (computes || unstored)
 }
 

@@ -1,122 +1,243 @@
-//! Reads a request's body, and finds in its bytes what routes it.
+//! Reads a request's body, as far as it has to be there before anything is sent.
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_ENCODING;
-use http::{HeaderMap, Request};
+use bytes::Bytes;
+use http::Request;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
+use super::asked::{Asked, Elsewhere, Place, Reading, is_encoded, no_model, opaque};
+use super::budget::{Budget, Held};
 use super::error::Refusal;
+use super::pieces::Pieces;
 use super::service::Rules;
-use crate::wire::envelope::{Envelope, Scanner};
+use super::streaming::{Rest, Source};
 
-/// A body that was read whole.
-#[derive(Debug)]
-pub(super) struct Received {
-    /// The bytes as sent; `None` where there was no body.
-    pub(super) bytes: Option<Bytes>,
-    /// What its JSON says, where it is a JSON object.
-    pub(super) envelope: Option<Envelope>,
-    /// The model, wherever the request names it.
-    pub(super) model: String,
+/// What may be held of one body, and of all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room<'a> {
+    /// A longer body is sent on while it comes. Bytes.
+    pub(super) replay_bytes: u64,
+    /// Of the process.
+    pub(super) budget: &'a Arc<Budget>,
 }
 
-/// The first allocation for a body that comes in several pieces, whatever length it claims. Bytes.
-const FIRST_RESERVE: usize = 64 * 1024;
+/// A request's body.
+#[derive(Debug)]
+pub(super) enum Payload {
+    /// There is none.
+    None,
+    /// All of it is here.
+    Whole {
+        pieces: Pieces,
+        /// Gives the room back.
+        _held: Held,
+    },
+    /// This much is here; the rest is still to come, and can be sent once.
+    Streamed {
+        pieces: Pieces,
+        /// With what is to come, where the client says it. Bytes.
+        length: Option<u64>,
+        rest: Source,
+    },
+}
 
-/// Reads the body up to `limit` bytes. The model is the body's, else `x-lb-model`'s, else the query's.
-pub(super) async fn receive<B>(request: &mut Request<B>, rules: Rules) -> Result<Received, Refusal>
+impl Payload {
+    /// Whether it can be sent a second time.
+    pub(super) fn is_replayable(&self) -> bool {
+        !matches!(self, Self::Streamed { .. })
+    }
+
+    /// Its bytes, as far as they are known.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Whole { pieces, .. } => pieces.len() as u64,
+            Self::Streamed { pieces, length, .. } => length.unwrap_or(pieces.len() as u64),
+        }
+    }
+}
+
+/// A body in reception.
+struct Reception<'a> {
+    room: Room<'a>,
+    limit: u64,
+    pace: Pace,
+    /// Bytes so far.
+    length: u64,
+    held: Held,
+    pieces: Pieces,
+}
+
+/// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
+/// query's, else the route's.
+pub(super) async fn receive<B>(
+    request: &mut Request<Option<B>>,
+    default_model: Option<&str>,
+    rules: Rules,
+    room: Room<'_>,
+) -> Result<(Asked, Payload), Refusal>
 where
-    B: http_body::Body<Data = Bytes> + Unpin,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let limit = rules.max_body_bytes;
-    if request.body().is_end_stream() {
-        let model = named_elsewhere(request).ok_or_else(no_model)?;
-        return Ok(Received {
-            bytes: None,
-            envelope: None,
-            model,
-        });
-    }
-    // What `content-length` says; nobody knows the length of a chunked one.
-    if request.body().size_hint().lower() > limit {
-        return Err(Refusal::TooLarge { limit });
-    }
-    let opaque = is_encoded(request.headers());
-    if opaque && named_elsewhere(request).is_none() {
+    let Announced::Body(declared) = announced(request, rules)? else {
+        let asked = named_elsewhere(request, default_model).map(opaque);
+        return Ok((asked.ok_or_else(no_model)?, Payload::None));
+    };
+    if is_encoded(request.headers()) && named_elsewhere(request, default_model).is_none() {
         return Err(Refusal::Encoding);
     }
-    let mut scanner = Scanner::new();
-    let mut fault = None;
-    let bytes = collect(request.body_mut(), rules, |chunk| {
-        if !opaque && fault.is_none() {
-            fault = scanner.feed(chunk).err();
+    let mut reading = Reading::new(request.headers())?;
+    let mut reception = Reception::new(rules, room);
+    while let Some(chunk) = reception.next(request.body_mut()).await? {
+        if let Err(fault) = reading.feed(&chunk) {
+            if !fault.is_foreign() || named_elsewhere(request, default_model).is_none() {
+                return Err(reception.refuse(request.body_mut(), fault.into()).await);
+            }
+            reading = Reading::Opaque;
         }
-    })
-    .await?;
-    let scanned = match fault {
-        _ if opaque => None,
-        Some(fault) => Some(Err(fault)),
-        None => Some(scanner.finish()),
-    };
-    let (envelope, model) = match scanned {
-        Some(Ok(envelope)) => {
-            let named = envelope.model.clone();
-            let model = named.or_else(|| named_elsewhere(request)).ok_or_else(no_model)?;
-            (Some(envelope), model)
+        reception.keep(chunk).await?;
+        if reception.is_too_long_to_keep()
+            && let Some(asked) = reading.so_far(|| named_elsewhere(request, default_model))
+            && let Some(body) = request.body_mut().take()
+        {
+            return Ok((asked, reception.stream(body, declared, reading, rules)));
         }
-        // A body that is no JSON is the provider's business where the model stands elsewhere.
-        _ if let Some(model) = named_elsewhere(request) => (None, model),
-        Some(Err(fault)) => return Err(Refusal::BadBody(fault.to_string())),
-        None => return Err(Refusal::Encoding),
-    };
-    Ok(Received {
-        bytes: Some(bytes),
-        envelope,
-        model,
-    })
+    }
+    let asked = reading.finish(|| named_elsewhere(request, default_model))?;
+    Ok((asked, reception.whole()))
 }
 
-/// All chunks as one piece; a body of one chunk is not copied.
-async fn collect<B>(body: &mut B, rules: Rules, mut seen: impl FnMut(&[u8])) -> Result<Bytes, Refusal>
+/// Reads a body that nobody looks into.
+pub(super) async fn receive_any<B>(
+    request: &mut Request<Option<B>>,
+    rules: Rules,
+    room: Room<'_>,
+) -> Result<Payload, Refusal>
 where
-    B: http_body::Body<Data = Bytes> + Unpin,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let limit = rules.max_body_bytes;
-    let mut pace = Pace::new(rules);
-    let mut first = Bytes::new();
-    let mut all: Option<BytesMut> = None;
-    let mut length = 0u64;
-    loop {
-        let Some(frame) = pace.next(body, length).await? else {
-            break;
-        };
-        let frame =
-            frame.map_err(|_broken| Refusal::BadRequest("the request body broke off or was badly framed"))?;
-        let Ok(chunk) = frame.into_data() else { continue };
-        length += chunk.len() as u64;
-        if length > limit {
-            return Err(Refusal::TooLarge { limit });
+    let Announced::Body(declared) = announced(request, rules)? else {
+        return Ok(Payload::None);
+    };
+    let mut reception = Reception::new(rules, room);
+    while let Some(chunk) = reception.next(request.body_mut()).await? {
+        reception.keep(chunk).await?;
+        if reception.is_too_long_to_keep()
+            && let Some(body) = request.body_mut().take()
+        {
+            return Ok(reception.stream(body, declared, Reading::Opaque, rules));
         }
-        seen(&chunk);
-        match &mut all {
-            Some(all) => all.extend_from_slice(&chunk),
-            None if first.is_empty() => first = chunk,
-            None => {
-                let mut joined = BytesMut::with_capacity(FIRST_RESERVE.max(first.len() + chunk.len()));
-                joined.extend_from_slice(&first);
-                joined.extend_from_slice(&chunk);
-                all = Some(joined);
+    }
+    Ok(reception.whole())
+}
+
+/// What a client says of its body before it comes.
+#[derive(Clone, Copy, Debug)]
+enum Announced {
+    /// There is none.
+    Nothing,
+    /// One of this length in bytes, where it is told.
+    Body(Option<u64>),
+}
+
+fn announced<B: http_body::Body>(request: &Request<Option<B>>, rules: Rules) -> Result<Announced, Refusal> {
+    let Some(body) = request.body().as_ref().filter(|body| !body.is_end_stream()) else {
+        return Ok(Announced::Nothing);
+    };
+    // What `content-length` says; nobody knows the length of a chunked one.
+    let hint = body.size_hint();
+    let limit = rules.max_body_bytes;
+    if hint.lower() > limit {
+        return Err(Refusal::TooLarge { limit });
+    }
+    Ok(Announced::Body(hint.exact()))
+}
+
+impl<'a> Reception<'a> {
+    fn new(rules: Rules, room: Room<'a>) -> Self {
+        Self {
+            room,
+            limit: rules.max_body_bytes,
+            pace: Pace::new(rules),
+            length: 0,
+            held: Held::new(room.budget),
+            pieces: Pieces::default(),
+        }
+    }
+
+    /// The next chunk. Trailers mean nothing to anybody behind lb.
+    async fn next<B>(&mut self, body: &mut Option<B>) -> Result<Option<Bytes>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let Some(body) = body else { return Ok(None) };
+        loop {
+            let Some(frame) = self.pace.next(body, self.length).await? else {
+                return Ok(None);
+            };
+            let Ok(chunk) = frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() else {
+                continue;
+            };
+            self.length += chunk.len() as u64;
+            let limit = self.limit;
+            if self.length > limit {
+                return Err(Refusal::TooLarge { limit });
+            }
+            return Ok(Some(chunk));
+        }
+    }
+
+    /// Keeps a chunk, once there is room for it.
+    async fn keep(&mut self, chunk: Bytes) -> Result<(), Refusal> {
+        let paused = self.held.grow(chunk.len() as u64).await;
+        self.pace.excuse(paused.map_err(|_none| Refusal::NoRoom)?);
+        self.pieces.push(chunk);
+        Ok(())
+    }
+
+    /// Reads what is left for nobody, so that the connection can go on after the refusal.
+    async fn refuse<B>(mut self, body: &mut Option<B>, refusal: Refusal) -> Refusal
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        (self.pieces, self.held) = (Pieces::default(), Held::new(self.room.budget));
+        loop {
+            match self.next(body).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return refusal,
+                Err(worse) => return worse,
             }
         }
     }
-    Ok(all.map_or(first, BytesMut::freeze))
+
+    fn is_too_long_to_keep(&self) -> bool {
+        self.pieces.len() as u64 > self.room.replay_bytes
+    }
+
+    fn whole(self) -> Payload {
+        Payload::Whole {
+            pieces: self.pieces.sealed(),
+            _held: self.held,
+        }
+    }
+
+    fn stream<B>(self, body: B, length: Option<u64>, reading: Reading, rules: Rules) -> Payload
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+    {
+        Payload::Streamed {
+            rest: Source::new(Rest::new(body, rules, reading, (self.length, length), self.held)),
+            pieces: self.pieces.sealed(),
+            length,
+        }
+    }
 }
 
 /// Holds a body to its deadlines. What is there at once, as small bodies are, costs no look at the clock.
@@ -124,11 +245,21 @@ struct Pace {
     rules: Rules,
     /// When it was first waited for.
     begun: Option<Instant>,
+    /// How long there was no room for more, for which the client is not to blame.
+    excused: Duration,
 }
 
 impl Pace {
     fn new(rules: Rules) -> Self {
-        Self { rules, begun: None }
+        Self {
+            rules,
+            begun: None,
+            excused: Duration::ZERO,
+        }
+    }
+
+    fn excuse(&mut self, pause: Duration) {
+        self.excused += pause;
     }
 
     /// The next frame of `body`, of which `length` bytes have come.
@@ -151,8 +282,8 @@ impl Pace {
         }
         let now = Instant::now();
         let begun = *self.begun.get_or_insert(now);
-        let behind = begun + self.rules.body_grace + Duration::from_secs(length / MIN_RATE);
-        let due = behind.min(now + self.rules.body_timeout);
+        let grace = self.rules.body_grace + Duration::from_secs(length / MIN_RATE);
+        let due = (begun + grace + self.excused).min(now + self.rules.body_timeout);
         let next = tokio::time::timeout_at(due, body.frame()).await;
         next.map_err(|_elapsed| Refusal::SlowBody)
     }
@@ -162,24 +293,18 @@ impl Pace {
 /// by a byte now and then. Bytes a second.
 pub(super) const MIN_RATE: u64 = 500;
 
-/// The model where the body does not name it: by `x-lb-model`, or else in the query.
-fn named_elsewhere<B>(request: &Request<B>) -> Option<String> {
-    let header = request
-        .headers()
-        .get("x-lb-model")
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
-    header.or_else(|| {
-        let pairs = request
-            .uri()
-            .query()?
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
-        pairs
-            .filter(|(name, _)| *name == "model")
-            .map(|(_, value)| percent_decoded(value))
-            .next()
-    })
+/// The model where the body does not name it: by `x-lb-model`, else in the query, else by its route.
+fn named_elsewhere<B>(request: &Request<B>, default_model: Option<&str>) -> Elsewhere {
+    let header = request.headers().get("x-lb-model");
+    if let Some(model) = header.and_then(|value| value.to_str().ok()) {
+        return Some((model.to_owned(), Place::Nowhere));
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    if let Some((_, model)) = pairs.find(|(name, _)| *name == "model") {
+        return Some((percent_decoded(model), Place::Query));
+    }
+    default_model.map(|model| (model.to_owned(), Place::Nowhere))
 }
 
 /// `%41` as `A`; what is no escape stays as it is.
@@ -198,18 +323,6 @@ pub(super) fn percent_decoded(text: &str) -> String {
         rest = if byte.is_some() { &tail[2..] } else { tail };
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
-}
-
-fn no_model() -> Refusal {
-    let what =
-        "no model is named: put `model` into the JSON body, `?model=` into the query, or send `x-lb-model`";
-    Refusal::BadBody(what.to_owned())
 }
 
 #[cfg(test)]

@@ -4,24 +4,25 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONNECTION;
-use http::{HeaderValue, Method, Request, Response, Version};
+use http::header::{CONNECTION, MAX_FORWARDS};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
 use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
+use super::asked::Asked;
+use super::auth::Client;
 use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
 use super::headers::{self, Forwardable, Peer};
-use super::models;
 use super::prepare::{Prepared, is_repeatable};
-use super::receive::{Received, percent_decoded, receive};
-use super::validate;
+use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
 use super::worker::{Live, Worker};
+use super::{models, route, tunnel, validate};
 use crate::config::Kind;
-use crate::upstream::{Chain, Sent};
+use crate::upstream::{Chain, Route, Sent, To};
 
 /// What a listener asks of its requests.
 #[derive(Clone, Copy, Debug)]
@@ -40,29 +41,25 @@ pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// Answers one request. There is always an answer: what goes wrong is one as well.
 ///
 /// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
-#[expect(
-    clippy::manual_async_fn,
-    reason = "an async function would keep the request twice"
-)]
 pub(super) fn serve(
     worker: Arc<Worker>,
     rules: Rules,
-    peer: Peer,
+    peer: Arc<Peer>,
     mut busy: Busy,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Body>, Infallible>> {
+    let mut request = request.map(Some);
     async move {
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
         let mut arrival = Arrival::of(&worker, unix, &peer, id, &request);
-        let answered = match route(&worker, &mut arrival, &mut request) {
-            Ok(Routed::Answered(response)) => Ok(response),
-            Ok(Routed::Forward(live)) => {
-                forward(&worker, &live, rules, &peer, &mut arrival, &mut request).await
-            }
-            Err(refusal) => Err(refusal),
+        let scene = Scene {
+            worker: &worker,
+            rules,
+            peer: &peer,
         };
+        let answered = scene.answer(&mut arrival, &mut request).await;
         let outcome = if answered.is_ok() { "ok" } else { "refused" };
         let mut response = answered.unwrap_or_else(|refusal| {
             worker.shared.metrics.refused(refusal.code());
@@ -75,108 +72,230 @@ pub(super) fn serve(
         arrival.answered(outcome, &response);
         headers::stamp(response.headers_mut(), arrival.id);
         busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+        if let Some(tunnel) = response.body_mut().take_tunnel() {
+            busy.switch(tunnel);
+        }
         response.body_mut().keep(busy);
         Ok(response)
     }
 }
 
+/// A request on its way.
+type Asking = Request<Option<Incoming>>;
+
+/// What every step of one request has at hand.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    worker: &'a Arc<Worker>,
+    rules: Rules,
+    peer: &'a Peer,
+}
+
 /// Where a request goes by its head.
-enum Routed {
+enum Routed<'l> {
     /// Nowhere.
     Answered(Response<Body>),
-    /// To a provider of this table.
-    Forward(Arc<Live>),
+    /// By its model, which its client may have to be allowed.
+    Models(Client<'l>),
+    /// To a provider.
+    Provider(Arc<Chain>),
 }
 
-fn route(worker: &Worker, arrival: &mut Arrival, request: &mut Request<Incoming>) -> Result<Routed, Refusal> {
-    validate::check(request)?;
-    let path = request.uri().path();
-    if path != "/v1" && !path.starts_with("/v1/") {
-        return Err(Refusal::NotFound);
+impl<'a> Scene<'a> {
+    async fn answer(self, arrival: &mut Arrival, request: &mut Asking) -> Result<Response<Body>, Refusal> {
+        let live = self.worker.shared.live.load_full();
+        let (route, routed) = self.route(&live, arrival, request)?;
+        let mut response = match routed {
+            Routed::Answered(response) => response,
+            Routed::Models(client) => self.by_model((&live, route, client), arrival, request).await?,
+            Routed::Provider(chain) => {
+                Box::pin(self.direct((&live, route, &chain), arrival, request)).await?
+            }
+        };
+        route::change(response.headers_mut(), &route.config.response_headers);
+        Ok(response)
     }
-    let live = worker.shared.live.load_full();
-    if let Some(name) = live.keys.admits(request.headers()).ok_or(Refusal::InvalidKey)? {
-        arrival.known_as(name);
+
+    fn route<'l>(
+        self,
+        live: &'l Live,
+        arrival: &mut Arrival,
+        request: &mut Asking,
+    ) -> Result<(&'l Arc<Route>, Routed<'l>), Refusal> {
+        let shared = &self.worker.shared;
+        validate::check(request)?;
+        if live.server.via && shared.via.knows(request.headers()) {
+            return Err(Refusal::Loop);
+        }
+        let route = route::find(live.table.routes(), request)?;
+        let client = live.keys.identify(request.headers()).ok_or(Refusal::InvalidKey)?;
+        if let Some(name) = client.name() {
+            arrival.known_as(name);
+        }
+        if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
+            return Ok((route, Routed::Answered(no_content())));
+        }
+        let routed = match &route.to {
+            To::Models => match self.listing(live, client, request) {
+                Some(listing) => Routed::Answered(listing?),
+                None => Routed::Models(client),
+            },
+            // What a key's models are does not say whether it may use this.
+            To::Provider(_) if client.is_limited() => return Err(Refusal::NotFound),
+            To::Provider(chain) => Routed::Provider(Arc::clone(chain)),
+        };
+        Ok((route, routed))
     }
-    match listing(worker, &live, request.method(), path) {
-        Some(listing) => listing.map(Routed::Answered),
-        None => Ok(Routed::Forward(live)),
+
+    /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
+    fn listing(
+        self,
+        live: &Live,
+        client: Client<'_>,
+        request: &Asking,
+    ) -> Option<Result<Response<Body>, Refusal>> {
+        let rest = request.uri().path().strip_prefix("/v1/models")?;
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        let started = self.worker.shared.started;
+        match rest.strip_prefix('/') {
+            None if rest.is_empty() => Some(Ok(models::list(&live.table, client, started))),
+            Some(name) if !name.is_empty() => {
+                Some(models::one(&live.table, client, &percent_decoded(name), started))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads the request, finds the chain of its model, and makes attempts until one answers.
+    async fn by_model(
+        self,
+        (live, route, client): (&Arc<Live>, &Arc<Route>, Client<'_>),
+        arrival: &mut Arrival,
+        request: &mut Asking,
+    ) -> Result<Response<Body>, Refusal> {
+        let default = route.config.default_model.as_deref();
+        let (asked, payload) = receive(request, default, self.rules, self.room(live)).await?;
+        let found = live
+            .table
+            .find(&asked.model)
+            .filter(|_| client.may_use(&asked.model));
+        let chain = found.ok_or_else(|| models::not_found(&live.table, client, &asked.model))?;
+        let path = request.uri().path();
+        let chain = chain.for_path(path);
+        check_kind(&chain, path)?;
+        let sent = Sent {
+            streaming: asked.stream,
+            exempt: request.headers().contains_key(&live.server.exempt_header),
+            replayable: payload.is_replayable(),
+            repeatable: is_repeatable(request.method(), path, asked.stored),
+            idempotent: request.method().is_idempotent(),
+        };
+        let account = Account::open(self.worker, Arc::clone(&chain), arrival, sent, payload.length());
+        let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
+        let prepared = Self::prepare(fields, request, (payload, Some(asked)));
+        self.exchange(live, (&chain, sent), &prepared, account).await
+    }
+
+    /// Sends the request to its route's provider, whatever it is.
+    async fn direct(
+        self,
+        (live, route, chain): (&Arc<Live>, &Arc<Route>, &Arc<Chain>),
+        arrival: &mut Arrival,
+        request: &mut Asking,
+    ) -> Result<Response<Body>, Refusal> {
+        let payload = receive_any(request, self.rules, self.room(live)).await?;
+        let sent = Sent {
+            streaming: false,
+            exempt: true,
+            replayable: payload.is_replayable(),
+            repeatable: request.method().is_idempotent(),
+            idempotent: request.method().is_idempotent(),
+        };
+        let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
+        let fields = self.fields((live, route, chain), arrival.id.clone(), request);
+        let prepared = Self::prepare(fields, request, (payload, None));
+        self.exchange(live, (chain, sent), &prepared, account).await
+    }
+
+    fn room(&self, live: &Live) -> Room<'a> {
+        Room {
+            replay_bytes: live.server.replay_bytes,
+            budget: &self.worker.shared.buffers,
+        }
+    }
+
+    /// The fields that the attempts send.
+    fn fields(
+        self,
+        (live, route, chain): (&Live, &Arc<Route>, &Chain),
+        id: HeaderValue,
+        request: &mut Asking,
+    ) -> Forwardable {
+        let via = &self.worker.shared.via;
+        let version = request.version();
+        let via = live.server.via.then(|| via.field(version, request.headers()));
+        // A response that is to be read, or changed, has to come as it is.
+        let identity = chain
+            .links
+            .iter()
+            .any(|link| link.model.is_strict() || link.model.config.rewrite_response_model);
+        let headers = std::mem::take(request.headers_mut());
+        Forwardable::new(headers, self.peer, id, identity).along(route, via)
+    }
+
+    /// What the attempts send. It goes with the exchange, at the commit: the fields are views of hyper's read buffer,
+    /// and nothing may hold that while a response streams.
+    fn prepare(
+        fields: Forwardable,
+        request: &mut Asking,
+        (payload, asked): (Payload, Option<Asked>),
+    ) -> Prepared {
+        let upgrade = (request.version() == Version::HTTP_11)
+            .then(|| tunnel::asked(fields.client()))
+            .flatten();
+        let method = std::mem::take(request.method_mut());
+        let uri = std::mem::take(request.uri_mut());
+        Prepared::new((method, uri, upgrade), fields, payload, asked)
+    }
+
+    /// Makes attempts until one answers, and makes the fields of its response fit for the client.
+    async fn exchange(
+        self,
+        live: &Live,
+        (chain, sent): (&Arc<Chain>, Sent),
+        prepared: &Prepared,
+        account: Account,
+    ) -> Result<Response<Body>, Refusal> {
+        let mut response = exchange(self.worker, live, chain, sent, prepared, account).await?;
+        headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(protocol) = &prepared.upgrade
+        {
+            tunnel::switched(response.headers_mut(), protocol.clone());
+        }
+        Ok(response)
     }
 }
 
-/// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.
-fn listing(
-    worker: &Worker,
-    live: &Live,
-    method: &Method,
-    path: &str,
-) -> Option<Result<Response<Body>, Refusal>> {
-    let rest = path.strip_prefix("/v1/models")?;
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return None;
-    }
-    let started = worker.shared.started;
-    match rest.strip_prefix('/') {
-        None if rest.is_empty() => Some(Ok(models::list(&live.table, started))),
-        Some(name) if !name.is_empty() => Some(models::one(&live.table, &percent_decoded(name), started)),
-        _ => None,
-    }
-}
-
-/// Reads the request, finds its chain, and makes attempts until one answers.
-async fn forward(
-    worker: &Arc<Worker>,
-    live: &Arc<Live>,
-    rules: Rules,
-    peer: &Peer,
-    arrival: &mut Arrival,
-    request: &mut Request<Incoming>,
-) -> Result<Response<Body>, Refusal> {
-    let Received {
-        bytes,
-        envelope,
-        model,
-    } = receive(request, rules).await?;
-    let chain = live
-        .table
-        .find(&model)
-        .ok_or_else(|| models::not_found(&live.table, &model))?;
-    let path = request.uri().path();
-    let chain = chain.for_path(path);
-    check_kind(&chain, path)?;
-    let sent = Sent {
-        streaming: envelope.as_ref().is_some_and(|envelope| envelope.stream),
-        exempt: request.headers().contains_key(&live.server.exempt_header),
-        replayable: is_replayable(live, bytes.as_ref()),
-        repeatable: is_repeatable(request.method(), path, envelope.as_ref()),
+/// Counts an OPTIONS request's `Max-Forwards` down; false where it ends here (RFC 9110, 7.6.2).
+fn may_go_on(headers: &mut HeaderMap) -> bool {
+    let given = headers.get(MAX_FORWARDS);
+    let Some(left) = given.and_then(|value| value.to_str().ok()?.parse::<u32>().ok()) else {
+        return true;
     };
-    let identity = chain.links.iter().any(|link| link.model.is_strict());
-    let length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
-    let bodiless = *request.method() == Method::HEAD;
-    let fields = Forwardable::new(
-        std::mem::take(request.headers_mut()),
-        peer,
-        arrival.id.clone(),
-        identity,
-    );
-    // Goes with this future, at the commit: the fields are views of hyper's read buffer, and nothing may hold that
-    // while a response streams.
-    let prepared = Prepared::new(
-        std::mem::take(request.method_mut()),
-        std::mem::take(request.uri_mut()),
-        fields,
-        bytes,
-        envelope,
-    );
-    let account = Account::open(worker, Arc::clone(&chain), arrival, sent, length);
-    let mut response = exchange(worker, live, &chain, sent, &prepared, account).await;
-    headers::returnable(response.headers_mut(), bodiless);
-    Ok(response)
+    let Some(left) = left.checked_sub(1) else {
+        return false;
+    };
+    headers.insert(MAX_FORWARDS, left.into());
+    true
 }
 
-/// Whether a body may be sent a second time, by `server.replay_bytes`.
-fn is_replayable(live: &Live, body: Option<&bytes::Bytes>) -> bool {
-    body.is_none_or(|body| body.len() as u64 <= live.server.replay_bytes)
+fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::full(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }
 
 /// Vectors of different models do not compare, so a chain that could switch between them gives none.

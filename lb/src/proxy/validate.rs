@@ -105,9 +105,22 @@ fn target(uri: &Uri, method: &Method) -> Result<(), Refusal> {
     }
     match uri.path() {
         "*" if *method == Method::OPTIONS => Ok(()),
+        path if is_ambiguous(path) => Err(Refusal::BadRequest(
+            "the path holds a segment `..` or a backslash",
+        )),
         path if path.starts_with('/') => Ok(()),
         _ => Err(Refusal::BadRequest("the target does not begin with a slash")),
     }
+}
+
+/// Whether a segment of the path is `..` or stands for it, or may be one to others: whether the next one behind takes it
+/// for a step up, and out of what a route allows, nobody knows here.
+fn is_ambiguous(path: &str) -> bool {
+    let is_dots =
+        |segment: &str| segment.len() <= 6 && segment.to_ascii_lowercase().replace("%2e", ".") == "..";
+    // Most paths have none of them.
+    memchr::memchr3(b'.', b'%', b'\\', path.as_bytes()).is_some()
+        && (path.contains('\\') || path.split('/').any(is_dots))
 }
 
 fn host<B>(request: &mut Request<B>, http2: bool) -> Result<(), Refusal> {

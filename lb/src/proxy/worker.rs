@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 use super::access::AccessLog;
 use super::auth::ClientKeys;
+use super::budget::Budget;
+use super::via::Via;
 use crate::clock::Clock;
 use crate::config;
 use crate::metrics::Metrics;
@@ -28,6 +30,10 @@ pub struct Shared {
     pub clock: Clock,
     /// Where a line for each request goes.
     pub access: Option<AccessLog>,
+    /// What request bodies may hold.
+    pub buffers: Arc<Budget>,
+    /// What this process is called on requests that pass.
+    pub via: Via,
     /// How far the process is in ending.
     pub drain: watch::Sender<Drain>,
     /// The Unix second in which the process began.

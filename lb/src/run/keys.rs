@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::StartError;
 use crate::admin::Token;
 use crate::config::{Admin, ApiKey, Auth, AuthHeader, Config};
-use crate::proxy::ClientKeys;
+use crate::proxy::{self, ClientKeys};
 
 /// What the files with secrets hold.
 pub(super) struct Secrets {
@@ -70,7 +70,11 @@ fn of_clients(auth: &Auth) -> Result<ClientKeys, StartError> {
                 reason: "is not a SHA-256 in hexadecimal; make it with `printf %s \"$KEY\" | sha256sum`"
                     .to_owned(),
             })?;
-        Ok((key.name.as_str().into(), digest))
+        Ok(proxy::ClientKey {
+            name: key.name.as_str().into(),
+            digest,
+            models: key.models.clone(),
+        })
     };
     Ok(ClientKeys::new(
         auth.required,

@@ -21,6 +21,7 @@ mod kernel;
 mod keys;
 mod listeners;
 mod log;
+mod memory;
 mod reload;
 mod routes;
 mod service_manager;
@@ -43,7 +44,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
-use crate::proxy::{Drain, Live, Route, Shared, Writer};
+use crate::proxy::{Budget, Drain, Live, Route, Shared, Via, Writer};
 use crate::upstream::{Context, Table};
 
 use self::control::Control;
@@ -223,6 +224,8 @@ fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), S
         live: ArcSwap::from_pointee(live),
         metrics,
         clock,
+        buffers: Arc::new(Budget::new(memory::for_buffers(&config.server))),
+        via: Via::new(fastrand::u64(..)),
         drain: watch::Sender::new(Drain::No),
         started: SystemTime::now()
             .duration_since(UNIX_EPOCH)

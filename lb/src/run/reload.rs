@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::keys::{self, Secrets};
+use super::memory;
 use super::{Daemon, StartError, control, dns, edges, live, routes};
 use crate::admin::Reloaded;
 use crate::config::Config;
@@ -62,6 +63,7 @@ impl Daemon {
         );
         let next = Arc::new(next);
         self.shared.live.store(Arc::clone(&next));
+        self.shared.buffers.set_limit(memory::for_buffers(&config.server));
         dns::keep(self.control.handle(), names, &self.kernel);
         leave(&before, &next);
         for gone in self.listeners.commit(plan, &self.workers) {

@@ -72,6 +72,7 @@ fn route(provider: &Provider, url: &Url, workers: usize, files: [u8; 32]) -> Res
         max_age: None,
         max_idle: provider.connections.max_idle_per_endpoint as usize,
         max_open: 0,
+        max_streams: 64,
     };
     let addresses: Vec<SocketAddr> = match url.host() {
         Host::Address(ip) => vec![SocketAddr::new(*ip, url.port())],
@@ -108,7 +109,7 @@ fn tls(provider: &Provider, url: &Url) -> Result<Tls, StartError> {
         None => net::tls::system_roots().map(Trust::Roots),
     };
     trust
-        .and_then(|trust| Tls::new(name, trust))
+        .and_then(|trust| Tls::new(name, trust, None, net::Protocol::Auto))
         .map_err(|error| StartError::Tls {
             provider: provider.name.to_string(),
             reason: error.to_string(),

@@ -35,8 +35,8 @@ use super::purse::Purse;
 use super::table::Table;
 use crate::config::{self, ApiKey, Url};
 use crate::policy::health::{self, Health};
-use crate::policy::{aimd, breaker, budget};
 use crate::policy::time::Instant;
+use crate::policy::{aimd, breaker, budget};
 
 /// The table before, asked by identity; at the start there is none.
 #[derive(Clone, Copy)]

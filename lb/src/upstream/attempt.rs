@@ -128,7 +128,16 @@ impl Attempt {
             let rules = self.rules(run, now, &prospects);
             let judgement = outcome::judge(ended, &rules);
             let otherwise = match judgement.next {
-                Next::Retry => outcome::judge(ended, &Rules { retry: false, ..rules }).next,
+                Next::Retry => {
+                    outcome::judge(
+                        ended,
+                        &Rules {
+                            retry: false,
+                            ..rules
+                        },
+                    )
+                    .next
+                }
                 next => next,
             };
             (judgement, otherwise)
@@ -287,6 +296,7 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
         Ended::ReadTimeout | Ended::TotalDeadline | Ended::VisitDeadline => AttemptOutcome::Timeout,
+        Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,
         Ended::StaleConnection => AttemptOutcome::Stale,
         Ended::Status { .. } => AttemptOutcome::Status,

@@ -12,6 +12,7 @@ use super::chains::{Built, preset_chain};
 use super::cooldowns::Cooldowns;
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::provider::Provider;
+use super::route::routes;
 use super::table::{Exact, Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern};
 use crate::metrics::Metrics;
@@ -65,8 +66,10 @@ impl Table {
             chains: Vec::new(),
             listed: Vec::new(),
             cooldowns: Cooldowns::default(),
+            routes: Vec::new(),
         };
         let mut cooldowns = Cooldowns::default();
+        table.routes = routes(config, &table.providers, context, &mut cooldowns);
         for (model, built) in config.models.iter().zip(&models) {
             let chain = Arc::new(built.chain(model, config, &table.providers, context, &mut cooldowns));
             table.insert(model.pattern(), chain);

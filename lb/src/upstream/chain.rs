@@ -99,6 +99,11 @@ impl Model {
     pub fn is_strict(&self) -> bool {
         self.config.stream_mode == config::StreamMode::Strict
     }
+
+    /// Whether event streams are looked into at all: those of an arbitrary service mean nothing to lb.
+    pub fn is_observed(&self) -> bool {
+        self.config.observed
+    }
 }
 
 /// The timers of one attempt; `None` is off.

@@ -131,7 +131,13 @@ impl Built {
             idle: model.stream_idle_timeout,
             cooldown: model.cooldown,
         };
-        let mut chain = assemble(&model.name, &[(&part, &self.default)], providers, context, cooldowns);
+        let mut chain = assemble(
+            &model.name,
+            &[(&part, &self.default)],
+            providers,
+            context,
+            cooldowns,
+        );
         chain.total_deadline = config.failover.total_deadline;
         chain.take_rules(model);
         for (pool, built) in model.pools.iter().zip(&self.named) {

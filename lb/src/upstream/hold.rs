@@ -129,7 +129,13 @@ impl Hold {
     }
 
     /// Does to the cooldown what the attempt's ending means to it; `wish` is how long the provider asks for.
-    pub(super) fn cool(&self, now: Instant, cooling: Cooling, reason: AttemptOutcome, wish: Option<Duration>) {
+    pub(super) fn cool(
+        &self,
+        now: Instant,
+        cooling: Cooling,
+        reason: AttemptOutcome,
+        wish: Option<Duration>,
+    ) {
         let link = self.link();
         let Some(entry) = link.entries.get(self.claim.place) else {
             return;

@@ -25,6 +25,7 @@ mod hold;
 mod pool;
 mod provider;
 mod purse;
+mod route;
 mod run;
 mod signals;
 mod state;
@@ -37,10 +38,11 @@ pub use chain::{Chain, Fallback, Link, Model, Timers};
 pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::{Claim, Provider};
+pub use route::{Route, To};
 pub use run::{Run, Sent, Step};
 pub use state::{
-    BreakerState, CooldownState, EndpointState, KernelState, ModelState, PoolState, ProviderState, RetriesState,
-    State,
+    BreakerState, CooldownState, EndpointState, KernelState, ModelState, PoolState, ProviderState,
+    RetriesState, State,
 };
 pub use table::{Listed, Table};
 

@@ -91,7 +91,11 @@ impl Provider {
         let places = self.endpoints.iter().enumerate();
         let mut within = places.filter(|(_, endpoint)| endpoint.is_in(now)).peekable();
         if within.peek().is_none() {
-            return if self.fail_open { Standing::Out } else { self.barred(now) };
+            return if self.fail_open {
+                Standing::Out
+            } else {
+                self.barred(now)
+            };
         }
         if self.is_full() {
             Standing::Full

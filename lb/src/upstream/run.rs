@@ -148,7 +148,14 @@ impl Run {
     }
 
     /// Takes what an attempt on `link` needs; `None` where that is not to be had.
-    fn attempt(&mut self, link: usize, fail_open: bool, last: bool, now: Instant, draw: Draw) -> Option<Attempt> {
+    fn attempt(
+        &mut self,
+        link: usize,
+        fail_open: bool,
+        last: bool,
+        now: Instant,
+        draw: Draw,
+    ) -> Option<Attempt> {
         let visit = self.cascade.visit();
         let charge = self.charge.take();
         let chain = Arc::clone(&self.chain);
@@ -303,7 +310,9 @@ impl Run {
     }
 
     pub(super) fn had_server_error_of(&self, provider: &Arc<Provider>) -> bool {
-        self.server_errors.iter().any(|known| Arc::ptr_eq(known, provider))
+        self.server_errors
+            .iter()
+            .any(|known| Arc::ptr_eq(known, provider))
     }
 
     /// Attempts begun.
@@ -315,7 +324,10 @@ impl Run {
         let Some(previous) = self.previous.take() else {
             return;
         };
-        let (from, to) = (&self.chain.links[previous.link].provider, &self.chain.links[link].provider);
+        let (from, to) = (
+            &self.chain.links[previous.link].provider,
+            &self.chain.links[link].provider,
+        );
         let reason = previous.reason.as_str();
         let elapsed_ms = millis(previous.elapsed);
         if previous.link == link {

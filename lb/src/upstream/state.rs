@@ -11,8 +11,8 @@ use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
 use crate::policy::health::{self, Standing};
-use crate::policy::{breaker, cooldown};
 use crate::policy::time::Instant;
+use crate::policy::{breaker, cooldown};
 
 /// The table at an instant.
 #[derive(Clone, Debug, Serialize)]

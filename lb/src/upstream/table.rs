@@ -6,6 +6,7 @@ use super::chain::Chain;
 use super::cooldowns::Cooldowns;
 use super::pool::Pool;
 use super::provider::Provider;
+use super::route::Route;
 use crate::policy::time::Instant;
 
 /// The routing table: what each name in `model` leads to.
@@ -20,6 +21,7 @@ pub struct Table {
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
     pub(super) cooldowns: Cooldowns,
+    pub(super) routes: Vec<Arc<Route>>,
 }
 
 /// Chains by exact name.
@@ -52,6 +54,11 @@ impl Table {
     /// The names that clients can be told, in definition order. Patterns are no names.
     pub fn listed(&self) -> &[Listed] {
         &self.listed
+    }
+
+    /// The routes, in the order in which they are tried.
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
     }
 
     /// All providers, in definition order.

@@ -29,8 +29,9 @@ use std::fmt;
 pub use body::{Decoded, Decoder};
 pub use chunked::Chunked;
 pub use head::{Head, HeadReader, MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM};
-pub use hop::{HopByHop, end_to_end, strip_hop_by_hop};
-pub use request::{RequestHead, write_request};
+pub use hop::{HopByHop, end_to_end, is_always_hop_by_hop, strip_hop_by_hop};
+pub use request::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
+pub use trailers::strip_forbidden_trailers;
 
 /// Why a response cannot be trusted. None of them says anything of the response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub enum Malformed {
     HeadCut,
     /// The head is larger than [`MAX_HEAD_BYTES`] or has more than [`MAX_HEADERS`] fields.
     HeadTooLarge,
+    /// What came is no HTTP/2, or breaks its rules.
+    Http2,
     /// More than [`MAX_INTERIM`] interim responses before the final one.
     Interim,
     /// The trailer section is not a header section, or over its limits.
@@ -72,6 +75,7 @@ impl fmt::Display for Malformed {
             Self::Head => "not an HTTP/1.1 response head",
             Self::HeadCut => "connection closed inside the response head",
             Self::HeadTooLarge => "response head over the limit",
+            Self::Http2 => "not a valid HTTP/2 response",
             Self::Interim => "too many interim responses",
             Self::Trailers => "bad or oversized trailers",
             Self::TransferEncoding => "transfer-encoding other than chunked",

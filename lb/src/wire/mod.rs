@@ -10,6 +10,8 @@
 //! | [`openai`] | the data of one event | whether it is a first frame, an error in disguise, or the end |
 //! | [`envelope`] | a JSON request body | the model that is meant, without building a document |
 //! | [`usage`] | events and the end of a JSON answer | the tokens it took |
+//! | [`multipart`] | a form as a request body | the same |
+//! | [`rename`] | a response on its way | it, with another name for the model |
 //! | [`retry_after`] | response headers | how long a provider asks to be left alone |
 
 #![forbid(unsafe_code)]
@@ -21,7 +23,9 @@
 
 pub mod envelope;
 pub mod http1;
+pub mod multipart;
 pub mod openai;
+pub mod rename;
 pub mod retry_after;
 pub mod sse;
 #[cfg(test)]

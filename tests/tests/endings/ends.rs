@@ -22,20 +22,23 @@ struct Row {
 }
 
 fn events(tokens: &[&str]) -> String {
-    tokens
-        .iter()
-        .map(|text| format!("data: {}\n\n", token(text)))
-        .collect()
+    tokens.iter().fold(String::new(), |all, text| {
+        format!("{all}data: {}\n\n", token(text))
+    })
 }
 
 const DONE: &str = "data: [DONE]\n\n";
 
-fn rows() -> Vec<Row> {
+fn two() -> Script {
+    Script::stream().token("a").token("b")
+}
+
+/// Those that end as their framing promised.
+fn whole() -> Vec<Row> {
     let finish = token("")
         .replace("{\"content\":\"\"}", "{}")
         .replace("null", "\"stop\"");
-    let two = || Script::stream().token("a").token("b");
-    let clean = |name, script, body, incomplete| Row {
+    let row = |name, script, body, incomplete| Row {
         name,
         script,
         stream: true,
@@ -45,67 +48,56 @@ fn rows() -> Vec<Row> {
         incomplete,
         failures: 0,
     };
-    let cut = |name, script| Row {
+    let tokens = events(&["a", "b"]);
+    let finished = format!("{tokens}data: {finish}\n\n");
+    let json = Script::json(200, &[], &serde_json::json!({"ok": true}));
+    vec![
+        row("[DONE]", two().finish(), format!("{finished}{DONE}"), 0),
+        row("a finish event", two().data(&finish).end(), finished, 0),
+        row("neither", two().end(), tokens, 1),
+        Row {
+            stream: false,
+            ..row("JSON", json, "{\"ok\":true}".to_owned(), 0)
+        },
+    ]
+}
+
+/// Those that are cut short.
+fn cut() -> Vec<Row> {
+    let row = |name, script, body| Row {
         name,
         script,
         stream: true,
-        body: events(&["a", "b"]),
+        body,
         end: End::Cut,
         outcome: "truncated",
         incomplete: 0,
         failures: 1,
     };
-    let sized = |length: &str| {
-        Script::head(
-            200,
-            &[("content-type", "text/event-stream"), ("content-length", length)],
-        )
-        .bytes(events(&["a", "b"]))
-    };
-    let json = Row {
-        name: "a JSON answer cut short",
-        script: Script::head(
-            200,
-            &[("content-type", "application/json"), ("content-length", "1000")],
-        )
-        .bytes("{\"half\":")
-        .close(),
-        stream: false,
-        body: "{\"half\":".to_owned(),
-        ..cut("", Script::silent())
-    };
-    let whole = Row {
-        name: "a whole JSON answer",
-        script: Script::json(200, &[], &serde_json::json!({"ok": true})),
-        stream: false,
-        ..clean("", Script::silent(), "{\"ok\":true}".to_owned(), 0)
-    };
+    let sized = |kind| Script::head(200, &[("content-type", kind), ("content-length", "9999")]);
+    let tokens = || events(&["a", "b"]);
+    let stream = sized("text/event-stream").bytes(tokens()).close();
+    let json = sized("application/json").bytes("{\"half\":").close();
     vec![
-        clean(
-            "[DONE] and the last chunk",
-            two().finish(),
-            format!("{}data: {finish}\n\n{DONE}", events(&["a", "b"])),
-            0,
-        ),
-        clean(
-            "a finish event and the last chunk",
-            two().data(&finish).end(),
-            format!("{}data: {finish}\n\n", events(&["a", "b"])),
-            0,
-        ),
-        clean("neither, and the last chunk", two().end(), events(&["a", "b"]), 1),
         // Time for the tokens to be read: a reset throws away what its receiver has not.
-        cut("a reset", two().pause(50).reset()),
-        cut("a close without the last chunk", two().close()),
-        cut("a short content-length", sized("9999").close()),
-        cut("broken chunking", two().then(Step::Send("zz\r\n".into())).stall()),
-        cut(
+        row("a reset", two().pause(50).reset(), tokens()),
+        row("a close without the last chunk", two().close(), tokens()),
+        row("a short content-length", stream, tokens()),
+        row(
+            "broken chunking",
+            two().then(Step::Send("zz\r\n".into())).stall(),
+            tokens(),
+        ),
+        row(
             "a close in a chunk",
             two().then(Step::Send("5\r\n".into())).close(),
+            tokens(),
         ),
-        cut("silence", two().stall()),
-        json,
-        whole,
+        row("silence", two().stall(), tokens()),
+        Row {
+            stream: false,
+            ..row("JSON cut short", json, "{\"half\":".to_owned())
+        },
     ]
 }
 
@@ -120,7 +112,7 @@ async fn ends(client: bool, upstream: bool) {
     let column = Column::start((client, upstream), wish).await;
     let count = async |name: &str| column.lb.sum(name, &["model=\"chat\""]).await;
     for (version, name) in column.versions() {
-        for row in rows() {
+        for row in whole().into_iter().chain(cut()) {
             let name = format!("{}: {name}", row.name);
             let before = (
                 count("lb_stream_incomplete_total").await,

@@ -39,7 +39,7 @@ const LAYERS: [Layer; 11] = [
     layer(
         "wire",
         &[],
-        Only("bytes http httparse httpdate memchr serde serde_json"),
+        Only("bytes http httparse httpdate itoa memchr serde serde_json"),
     ),
     layer("config", &["policy"], Only(CONFIG)),
     layer("clock", &["policy"], Only("rustix tokio")),

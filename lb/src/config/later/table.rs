@@ -15,19 +15,7 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 }
 
 pub(super) const LATER: &[Later] = &[
-    later("listeners.*.proxy_protocol", "off", "the PROXY protocol"),
     later("admin.dashboard", "true", "the dashboard"),
-    later("auth.keys.*.models", "null", "a key's list of models"),
-    later(
-        "server.buffer_bytes",
-        "null",
-        "a limit on all buffered bodies together",
-    ),
-    later(
-        "routes",
-        "[{ match: { path_prefix: /v1/ }, to: models }]",
-        "routing by anything but the model",
-    ),
     later("providers.*.tls.client_cert_file", "null", "a client certificate"),
     later("providers.*.tls.client_key_file", "null", "a client certificate"),
     later(
@@ -57,11 +45,6 @@ pub(super) const LATER: &[Later] = &[
     later("providers.*.max_pending", "0", "waiting for a slot"),
     later("providers.*.pending_timeout_ms", "1000", "waiting for a slot"),
     later("providers.*.rate_limit", "null", "a provider's rate limit"),
-    later(
-        "models.*.rewrite_response_model",
-        "false",
-        "putting the client's model name into responses",
-    ),
     later(
         "models.*.affinity",
         "null",

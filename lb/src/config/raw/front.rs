@@ -4,10 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Maybe;
-use crate::config::{
-    Reveal,
-    span::{Entries, Spanned},
-};
+use crate::config::{ProxyProtocol, Reveal, span::Spanned};
 
 /// One address on which requests come in.
 #[derive(Deserialize, JsonSchema)]
@@ -63,20 +60,6 @@ pub(in crate::config) struct Certificate {
     pub(in crate::config) cert_file: Spanned<String>,
     /// PEM key of that chain.
     pub(in crate::config) key_file: Maybe<String>,
-}
-
-/// Which PROXY protocol header is expected.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::config) enum ProxyProtocol {
-    /// None.
-    Off,
-    /// The text form.
-    V1,
-    /// The binary form.
-    V2,
-    /// Either form.
-    Any,
 }
 
 /// Probes, metrics and the API for operators.
@@ -135,50 +118,6 @@ pub(in crate::config) struct Server {
     pub(in crate::config) trusted_proxies: Maybe<Vec<Spanned<String>>>,
     /// How much the x-lb-* response headers tell: endpoint, provider or none.
     pub(in crate::config) reveal: Maybe<Reveal>,
-}
-
-/// Which requests go where.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::config) struct Route {
-    /// Which requests; all that is given must fit.
-    pub(in crate::config) r#match: Match,
-    /// To `models`, by the body's "model", or straight to a provider.
-    pub(in crate::config) to: To,
-    /// The model of a request that names none.
-    pub(in crate::config) default_model: Maybe<String>,
-}
-
-/// Which requests a route takes.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::config) struct Match {
-    /// How the path begins.
-    pub(in crate::config) path_prefix: Maybe<String>,
-    /// The Host header.
-    pub(in crate::config) host: Maybe<String>,
-    /// Headers and their exact values.
-    #[serde(default)]
-    pub(in crate::config) headers: Entries<String>,
-}
-
-/// Where a route leads.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "must be `models` or a block with `provider`")]
-pub(in crate::config) enum To {
-    /// By the JSON body's "model".
-    Models(ToModels),
-    /// To this provider, whatever the request is.
-    Provider {
-        /// Name of the provider.
-        provider: String,
-    },
-}
-
-/// The word `models`.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::config) enum ToModels {
-    /// By the JSON body's "model".
-    Models,
+    /// Say in the Via header of requests that lb passed them on, and refuse requests that come back.
+    pub(in crate::config) via: Maybe<bool>,
 }

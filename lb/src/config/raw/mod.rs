@@ -12,6 +12,7 @@ mod front;
 mod model;
 mod process;
 mod provider;
+mod route;
 mod status;
 mod traffic;
 
@@ -21,10 +22,11 @@ use serde::Deserialize;
 use super::span::{Entries, Spanned};
 
 pub(super) use self::{
-    front::{Admin, Auth, ClientKey, Listener, ListenerTls, Route, Server},
+    front::{Admin, Auth, ClientKey, Listener, ListenerTls, Server},
     model::{Aimd, Failover, Fallback, Kind, Model, Peek, Preset, Scope, Target},
     process::{Attach, Kernel, Log, LogFormat, Metrics, Rst, Signals, Steps, Store, Tracing},
     provider::{ClientTls, Connections, Endpoint, Provider, Timeouts},
+    route::{HeaderChanges, Match, Route, To},
     status::Status,
     traffic::{Active, Breaker, Health, RateLimit, Retries},
 };

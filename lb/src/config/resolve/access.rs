@@ -9,9 +9,11 @@ use super::{
     context::{Context, NULL},
     found::{duplicates, need},
     listener::address,
+    route::known,
 };
 use crate::config::{
-    Admin, Auth, ClientKey, Listener, Place, Span, diagnostic::Diagnostic, environment::What, path::Path, raw,
+    Admin, Auth, ClientKey, Listener, Model, Pattern, Place, Preset, Span, diagnostic::Diagnostic,
+    environment::What, path::Path, raw,
 };
 
 pub(super) fn admin(cx: &mut Context<'_>, raw: Option<&raw::Admin>, listeners: &[Listener]) -> Admin {
@@ -112,9 +114,27 @@ fn client_key(cx: &mut Context<'_>, at: &Path, raw: &raw::ClientKey) -> ClientKe
     cx.written(at, "sha256_file", raw.sha256_file.span, None);
     let sha256_file = PathBuf::from(&raw.sha256_file.value);
     need(cx, &raw.sha256_file, What::Secret(sha256_file.clone()));
+    cx.setting(at, "models", &raw.models, Some(NULL.to_owned()));
+    let models = raw.models.as_ref();
     ClientKey {
         name: cx.name(&raw.name),
         sha256_file,
+        models: models.map(|names| names.value.iter().map(|name| name.value.clone()).collect()),
+    }
+}
+
+/// Reports models that keys may use and nothing answers for; a family stands for whatever there is of it.
+pub(super) fn check_models(
+    cx: &mut Context<'_>,
+    raw: Option<&raw::Auth>,
+    models: &[Model],
+    presets: &[Preset],
+) {
+    let keys = raw.map(|raw| raw::items(&raw.keys)).unwrap_or_default();
+    for name in keys.iter().flat_map(|key| raw::items(&key.value.models)) {
+        if matches!(Pattern::of(&name.value), Pattern::Exact(_)) {
+            known(cx, name, models, presets);
+        }
     }
 }
 

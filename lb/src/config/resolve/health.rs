@@ -40,7 +40,13 @@ pub(super) fn health(
         ),
         window: time(cx, at, "window_ms", &raw.window_ms, default.window),
         ejection: time(cx, at, "ejection_ms", &raw.ejection_ms, default.ejection),
-        max_ejection: time(cx, at, "max_ejection_ms", &raw.max_ejection_ms, default.max_ejection),
+        max_ejection: time(
+            cx,
+            at,
+            "max_ejection_ms",
+            &raw.max_ejection_ms,
+            default.max_ejection,
+        ),
         half_open_probes: whole(
             cx,
             at,

@@ -12,7 +12,8 @@ use super::{
     tls,
 };
 use crate::config::{
-    Cidr, Listener, Place, diagnostic::Diagnostic, environment::What, path::Path, raw, span::Spanned,
+    Cidr, Listener, Place, ProxyProtocol, diagnostic::Diagnostic, environment::What, path::Path, raw,
+    span::Spanned,
 };
 
 pub(super) fn listeners(cx: &mut Context<'_>, file: &raw::File) -> Vec<Listener> {
@@ -65,6 +66,12 @@ fn listener(cx: &mut Context<'_>, at: &Path, raw: &raw::Listener) -> Listener {
         place: place(cx, &raw.address),
         tls: tls::listener(cx, &at.key("tls"), raw.tls.as_ref()),
         http2: cx.flag(at, "http2", &raw.http2, true),
+        proxy_protocol: cx.word(
+            at,
+            "proxy_protocol",
+            &raw.proxy_protocol,
+            ("off", ProxyProtocol::Off),
+        ),
         max_connections_per_source: per_source(cx, at, raw),
         allow_sources: sources(cx, at, raw),
         max_connections: cx.count(

@@ -25,6 +25,7 @@ mod preset;
 mod process;
 mod provider;
 mod retries;
+mod route;
 mod status;
 mod target;
 mod tls;
@@ -52,9 +53,12 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
     let server = process::server(&mut cx, file.server.as_ref());
     let providers = provider::providers(&mut cx, file);
     let failover = fallback::failover(&mut cx, file.failover.as_ref());
-    let models = model::models(&mut cx, file, &providers, &failover);
+    let models = model::models(&mut cx, file, &failover);
     let presets = preset::presets(&mut cx, file, &models, &failover);
     embedding::check(&mut cx, file, &models, &presets);
+    access::check_models(&mut cx, file.auth.as_ref(), &models, &presets);
+    let routes = route::routes(&mut cx, file, &providers, &models, &presets);
+    target::warn_of_idle(&mut cx, file, &providers, &models, &routes);
     let log = process::log(&mut cx, file.log.as_ref());
     let metrics = process::metrics(&mut cx, file.metrics.as_ref(), &models, &presets);
     let kernel = kernel::kernel(&mut cx, file.kernel.as_ref());
@@ -64,12 +68,14 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
         .sort_by_key(|diagnostic| diagnostic.primary.span.start);
     let failover = Failover {
         total_deadline: failover.total_deadline,
+        stream_idle_timeout: failover.stream_idle_timeout,
     };
     let config = Config {
         listeners,
         admin,
         auth,
         server,
+        routes,
         providers,
         models,
         failover,

@@ -6,10 +6,10 @@ use super::{
     check,
     context::{Context, DAY_MS, NULL, Whole},
     fallback::{self, Defaults, Traits, fallback},
-    target::{no_targets, pools, targets, warn_of_idle},
+    target::{no_targets, pools, targets},
 };
 use crate::config::{
-    FirstToken, Kind, Model, Notice, Peek, Provider, Read, Strategy, StreamMode,
+    FirstToken, Kind, Model, Notice, Peek, Read, Strategy, StreamMode,
     diagnostic::Diagnostic,
     model_name_fault,
     path::Path,
@@ -17,12 +17,7 @@ use crate::config::{
     span::Spanned,
 };
 
-pub(super) fn models(
-    cx: &mut Context<'_>,
-    file: &raw::File,
-    providers: &[Provider],
-    defaults: &Defaults,
-) -> Vec<Model> {
+pub(super) fn models(cx: &mut Context<'_>, file: &raw::File, defaults: &Defaults) -> Vec<Model> {
     let entries = raw::entries(&file.models);
     let names: Vec<&str> = raw::entries(&file.providers)
         .iter()
@@ -40,15 +35,13 @@ pub(super) fn models(
         );
     }
     let at = Path::top("models");
-    let models: Vec<Model> = entries
+    entries
         .iter()
         .map(|(name, raw)| {
             check_name(cx, name, "model");
             model(cx, &at.key(&name.value), &name.value, raw, &names, defaults)
         })
-        .collect();
-    warn_of_idle(cx, file, providers, &models);
-    models
+        .collect()
 }
 
 /// Reports a name that no client could send.
@@ -114,6 +107,7 @@ fn model(
             Whole::new(0, 0..=DAY_MS),
         )),
         notice: cx.word(at, "notice", &raw.notice, ("header", Notice::Header)),
+        rewrite_response_model: cx.flag(at, "rewrite_response_model", &raw.rewrite_response_model, false),
         read: read(
             cx,
             at,
@@ -131,6 +125,7 @@ fn model(
         pools: pools(cx, at, raw, providers),
         targets,
         fallback: fallback(cx, &at.key("fallback"), raw, traits, defaults),
+        observed: true,
     }
 }
 

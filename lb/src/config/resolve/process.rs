@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use http::HeaderName;
 
-use super::context::{Context, DAY_MS, Whole};
+use super::context::{Context, DAY_MS, NULL, Whole};
 use crate::config::{
     Cidr, Log, LogFormat, LogLevel, Metrics, Model, Preset, Reveal, Server, diagnostic::Diagnostic,
     path::Path, raw, span::Spanned,
@@ -36,6 +36,11 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
             &raw.replay_bytes,
             Whole::new(64 << 20, 0..=1 << 40),
         ),
+        buffer_bytes: {
+            cx.bounds(&raw.buffer_bytes, "E256", 1 << 16..=1 << 50);
+            cx.setting(&at, "buffer_bytes", &raw.buffer_bytes, Some(NULL.to_owned()));
+            raw.buffer_bytes.as_ref().map(|bytes| bytes.value)
+        },
         exempt_header: exempt_header(cx, &at, raw),
         trusted_proxies: {
             cx.setting(
@@ -48,6 +53,7 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
             proxies.filter_map(|proxy| cidr(cx, proxy)).collect()
         },
         reveal: cx.word(&at, "reveal", &raw.reveal, ("none", Reveal::None)),
+        via: cx.flag(&at, "via", &raw.via, true),
     }
 }
 

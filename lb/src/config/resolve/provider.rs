@@ -13,8 +13,13 @@ use super::{
     retries::retries,
 };
 use crate::config::{
-    ApiKey, AuthHeader, ClientTls, Connections, Provider, Secret, Timeouts, Url, diagnostic::Diagnostic,
-    environment::What, explain::Origin, path::Path, raw, span::Spanned,
+    ApiKey, AuthHeader, ClientTls, Connections, Provider, Secret, Timeouts, Url,
+    diagnostic::Diagnostic,
+    environment::What,
+    explain::Origin,
+    path::Path,
+    raw,
+    span::{Entries, Spanned},
 };
 
 pub(super) fn providers(cx: &mut Context<'_>, file: &raw::File) -> Vec<Provider> {
@@ -65,7 +70,7 @@ fn provider(
         ),
         passthrough_auth: cx.flag(at, "passthrough_auth", &raw.passthrough_auth, false),
         propagate_trace: cx.flag(at, "propagate_trace", &raw.propagate_trace, false),
-        headers: headers(cx, at, raw),
+        headers: headers(cx, at, "headers", &raw.headers),
         tls: tls(cx, &at.key("tls"), raw),
         connections,
         timeouts,
@@ -129,16 +134,22 @@ fn api_key(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Option<ApiKe
     }
 }
 
-fn headers(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Vec<(HeaderName, HeaderValue)> {
-    let entries = &raw.headers.0;
+/// Fields with their values, none of which is the connection's own.
+pub(super) fn headers(
+    cx: &mut Context<'_>,
+    at: &Path,
+    key: &str,
+    entries: &Entries<Spanned<String>>,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let entries = &entries.0;
     if entries.is_empty() {
-        cx.setting::<()>(at, "headers", &None, Some("{}".to_owned()));
+        cx.setting::<()>(at, key, &None, Some("{}".to_owned()));
     }
     let mut headers = Vec::new();
     for (name, value) in entries {
         let line = cx.document.line(value.span);
         cx.note(
-            &at.key("headers"),
+            &at.key(key),
             &name.value,
             "set".to_owned(),
             None,
@@ -228,7 +239,7 @@ fn timeouts(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Timeouts {
 }
 
 /// Headers that say how a message is framed or where it goes: RFC 9110, 7.6.1, and those that lb makes itself.
-const FRAMING_HEADERS: [&str; 11] = [
+pub(super) const FRAMING_HEADERS: [&str; 11] = [
     "connection",
     "content-length",
     "host",

@@ -63,7 +63,11 @@ fn budget(cx: &mut Context<'_>, at: &Path, raw: &raw::Retries) -> budget::Params
     };
     budget::Params::new(settings).unwrap_or_else(|faults| {
         for fault in faults {
-            let code = if fault.field == "budget_percent" { "E222" } else { "E256" };
+            let code = if fault.field == "budget_percent" {
+                "E222"
+            } else {
+                "E256"
+            };
             bound::report(cx, at, &fault, code);
         }
         budget::Params::default()

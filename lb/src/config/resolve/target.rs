@@ -6,8 +6,8 @@ use super::{
     model::check_name,
 };
 use crate::config::{
-    Model, NamedPool, Provider, Span, Target, diagnostic::Diagnostic, path::Path, raw, span::Spanned,
-    suggest::did_you_mean,
+    Model, NamedPool, Provider, Route, Span, Target, To, diagnostic::Diagnostic, path::Path, raw,
+    span::Spanned, suggest::did_you_mean,
 };
 
 pub(super) fn targets(
@@ -115,7 +115,13 @@ pub(super) fn no_targets(cx: &mut Context<'_>, at: &Path, span: Span) {
 }
 
 /// Warns of providers that nothing uses, and of models that nobody can answer.
-pub(super) fn warn_of_idle(cx: &mut Context<'_>, file: &raw::File, providers: &[Provider], models: &[Model]) {
+pub(super) fn warn_of_idle(
+    cx: &mut Context<'_>,
+    file: &raw::File,
+    providers: &[Provider],
+    models: &[Model],
+    routes: &[Route],
+) {
     // A target with an unknown provider was meant for one of those that seem unused.
     let misspelt = cx.diagnostics.iter().any(|diagnostic| diagnostic.code == "E101");
     let targets = |model: &Model| {
@@ -127,11 +133,15 @@ pub(super) fn warn_of_idle(cx: &mut Context<'_>, file: &raw::File, providers: &[
             .map(|target| target.provider)
             .collect::<Vec<_>>()
     };
-    let used: Vec<usize> = models.iter().flat_map(targets).collect();
+    let routed = routes.iter().filter_map(|route| match route.to {
+        To::Models => None,
+        To::Provider(provider) => Some(provider),
+    });
+    let used: Vec<usize> = models.iter().flat_map(targets).chain(routed).collect();
     for (index, (name, _)) in raw::entries(&file.providers).iter().enumerate() {
         if !misspelt && !used.contains(&index) {
             let message = format!("provider `{}` is never used", cx.shown(name.span));
-            let help = "name it in a model's targets, or remove it";
+            let help = "name it in a model's targets or a route, or remove it";
             cx.report(Diagnostic::warning("W108", name.span, message).help(help));
         }
     }

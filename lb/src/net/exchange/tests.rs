@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::Method;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf, duplex};
 
@@ -57,7 +56,7 @@ const ALL: io::Result<usize> = Ok(usize::MAX);
 /// How a GET ends on this connection, as status or fault, and whether it was sent.
 fn ended(mut io: Scripted) -> (Poll<Result<u16, Fault>>, bool) {
     let request = get();
-    let mut exchange = Exchange::new(Outgoing::new(&request), request.method);
+    let mut exchange = Exchange::new(Outgoing::new(&request), &request);
     let polled = exchange.poll(&mut io, &mut Context::from_waker(std::task::Waker::noop()));
     let polled = polled.map(|ended| ended.map(|answer| answer.head.status.as_u16()));
     (polled, exchange.into_outgoing().is_sent())
@@ -146,7 +145,7 @@ proptest! {
         let request = post(&pieces);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (answer, seen) = runtime.block_on(async {
-            let mut exchange = Exchange::new(Outgoing::new(&request), &Method::POST);
+            let mut exchange = Exchange::new(Outgoing::new(&request), &request);
             let serve = async {
                 let mut seen = vec![0; expected.len()];
                 theirs.read_exact(&mut seen).await.unwrap();

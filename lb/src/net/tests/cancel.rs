@@ -7,7 +7,7 @@ use http_body_util::BodyExt as _;
 
 use super::dial::full_listener;
 use super::{CONNECT, LIMITS, Upstream, client, post, send};
-use crate::net::{Destination, Error, Tls, tls};
+use crate::net::{Destination, Error, Protocol, Tls, tls};
 
 /// Polls `send` until `done` is, and drops it then.
 async fn drop_when<T>(send: impl Future<Output = Result<T, Error>>, done: impl Future<Output = ()>) {
@@ -40,7 +40,7 @@ async fn dropped_while_connecting() {
 #[tokio::test]
 async fn dropped_in_the_tls_handshake() {
     let upstream = Upstream::new().await;
-    let tls = Arc::new(Tls::new("localhost", tls::Trust::Anyone).unwrap());
+    let tls = Arc::new(Tls::new("localhost", tls::Trust::Anyone, None, Protocol::Auto).unwrap());
     let destination = Arc::new(Destination::new(&[upstream.address()], Some(tls), LIMITS, 1));
     let mut accepted = None;
     drop_when(send(&destination), async {

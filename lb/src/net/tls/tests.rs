@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::{SetupError, Tls, Trust, roots_from_file};
 use crate::net::tests::{LIMITS, send, text, until_error};
-use crate::net::{BodyError, Destination, Error};
+use crate::net::{BodyError, Destination, Error, Protocol};
 
 /// An upstream with a certificate for `localhost`.
 struct Upstream {
@@ -48,7 +48,7 @@ impl Upstream {
     }
 
     fn destination(&self, name: &str, trust: Trust) -> Arc<Destination> {
-        let tls = Arc::new(Tls::new(name, trust).unwrap());
+        let tls = Arc::new(Tls::new(name, trust, None, Protocol::Http1).unwrap());
         Arc::new(Destination::new(
             &[self.listener.local_addr().unwrap()],
             Some(tls),
@@ -200,7 +200,10 @@ fn roots_come_from_a_file_of_certificates() {
 fn what_no_certificate_can_carry_is_no_name() {
     for name in ["", "a b", "http://a"] {
         assert!(
-            matches!(Tls::new(name, Trust::Anyone), Err(SetupError::Name(_))),
+            matches!(
+                Tls::new(name, Trust::Anyone, None, Protocol::Auto),
+                Err(SetupError::Name(_))
+            ),
             "{name:?}"
         );
     }

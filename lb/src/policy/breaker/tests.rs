@@ -53,7 +53,10 @@ fn each_setting_that_is_out_of_bounds_is_named() {
             "half_open_probes"
         ]
     );
-    assert_eq!(breaker().params(), &Params::new(Settings::default()).expect("in bounds"));
+    assert_eq!(
+        breaker().params(),
+        &Params::new(Settings::default()).expect("in bounds")
+    );
 }
 
 // [BREAKER-2]
@@ -79,7 +82,11 @@ fn ten_failures_in_a_row_open_it_and_requests_are_refused() {
 fn half_of_twenty_results_open_it_although_no_run_forms() {
     let mut breaker = breaker();
     for result in 0..19 {
-        let verdict = if result % 2 == 0 { Verdict::Failure } else { Verdict::Success };
+        let verdict = if result % 2 == 0 {
+            Verdict::Failure
+        } else {
+            Verdict::Success
+        };
         let permit = breaker.acquire(at(0)).expect("closed");
         assert_eq!(breaker.release(at(0), permit, verdict), None);
         breaker.clean_end(permit);

@@ -56,7 +56,10 @@ fn each_setting_that_is_out_of_bounds_is_named() {
     };
     let faults = Params::new(wrong).expect_err("all are wrong");
     let named: Vec<_> = faults.iter().map(|fault| fault.field).collect();
-    assert_eq!(named, ["budget_percent", "budget_window_ms", "budget_min_per_window"]);
+    assert_eq!(
+        named,
+        ["budget_percent", "budget_window_ms", "budget_min_per_window"]
+    );
 }
 
 // [RETRY-6]

@@ -30,7 +30,10 @@ fn one_request_at_a_time_finds_out_whether_it_is_over() {
     assert_eq!(entry.acquire(at(99)), None);
     assert_eq!(entry.standing(at(100)), Standing::HalfOpen);
     let probe = entry.acquire(at(100)).expect("it has cooled");
-    assert_eq!((entry.standing(at(150)), entry.acquire(at(150))), (Standing::Probing, None));
+    assert_eq!(
+        (entry.standing(at(150)), entry.acquire(at(150))),
+        (Standing::Probing, None)
+    );
     entry.give_back(probe);
     assert_eq!(entry.standing(at(150)), Standing::HalfOpen);
     // A probe that never ends makes room after as long as it cooled.

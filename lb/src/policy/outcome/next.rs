@@ -26,6 +26,9 @@ pub(super) fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
         }
         Ended::ReadTimeout | Ended::VisitDeadline if may_repeat => onward(rules, true, false),
         Ended::BadResponse | Ended::Empty if rules.replayable => onward(rules, true, false),
+        // Nothing was done with it, so it may be repeated whatever it is.
+        Ended::Refused { again: true } if rules.replayable => Next::RetryFresh,
+        Ended::Refused { .. } if rules.replayable => onward(rules, true, true),
         Ended::StaleConnection if may_repeat => Next::RetryFresh,
         Ended::Embedded { code } | Ended::Status { code } => status(code, rules),
         Ended::LateError { .. } => Next::PassOn,
@@ -36,6 +39,7 @@ pub(super) fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
         | Ended::Empty
         | Ended::FirstTokenTimeout { .. }
         | Ended::ReadTimeout
+        | Ended::Refused { .. }
         | Ended::Signalled
         | Ended::StaleConnection
         | Ended::TotalDeadline

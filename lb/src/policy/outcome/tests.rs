@@ -51,38 +51,96 @@ fn every_row_of_the_table_is_what_it_says() {
     let soon = Duration::from_secs(1);
     let rows = [
         // 2xx/3xx, stream committed
-        (Ended::Committed { first_data: Some(soon) }, Success, Success, Clear, Commit, Some(Outcome::Healthy)),
-        (Ended::Committed { first_data: None }, Success, Success, Clear, Commit, None),
+        (
+            Ended::Committed {
+                first_data: Some(soon),
+            },
+            Success,
+            Success,
+            Clear,
+            Commit,
+            Some(Outcome::Healthy),
+        ),
+        (
+            Ended::Committed { first_data: None },
+            Success,
+            Success,
+            Clear,
+            Commit,
+            None,
+        ),
         // 5xx, listed and not
         (status(500), Failure, Failure, Start, Failover, unknown),
         (status(502), Failure, Failure, Start, Failover, unknown),
         (status(504), Failure, Failure, Start, Failover, unknown),
         (status(501), Failure, Failure, Leave, PassOn, unknown),
-        (Ended::Embedded { code: 500 }, Failure, Failure, Start, Failover, unknown),
+        (
+            Ended::Embedded { code: 500 },
+            Failure,
+            Failure,
+            Start,
+            Failover,
+            unknown,
+        ),
         // 408 and 499 from upstream
         (status(408), Failure, Failure, Start, PassOn, unknown),
         (status(499), Failure, Failure, Start, Failover, unknown),
         // Other 4xx
         (status(400), Neutral, Neutral, Leave, PassOn, unknown),
         (status(401), Neutral, Neutral, Leave, PassOn, unknown),
-        (Ended::Embedded { code: 400 }, Neutral, Neutral, Leave, PassOn, unknown),
+        (
+            Ended::Embedded { code: 400 },
+            Neutral,
+            Neutral,
+            Leave,
+            PassOn,
+            unknown,
+        ),
         // No connection
         (Ended::Connect, Failure, Failure, Start, Failover, unknown),
         (Ended::ConnectTimeout, Failure, Failure, Start, Failover, unknown),
         (Ended::Tls, Failure, Failure, Start, Failover, unknown),
         (Ended::Dns, Neutral, Failure, Leave, Failover, unknown),
         // A reused connection that broke, at once and later
-        (Ended::StaleConnection, Neutral, Neutral, Leave, RetryFresh, unknown),
+        (
+            Ended::StaleConnection,
+            Neutral,
+            Neutral,
+            Leave,
+            RetryFresh,
+            unknown,
+        ),
         (Ended::Unanswered, Failure, Failure, Start, Failover, unknown),
         // The kernel saw it die
         (Ended::Signalled, Failure, Failure, Leave, Failover, unknown),
         // Timeouts
         (Ended::ReadTimeout, Failure, Failure, Start, Failover, unknown),
-        (Ended::FirstTokenTimeout { after: soon }, Failure, Failure, Start, Failover, unknown),
+        (
+            Ended::FirstTokenTimeout { after: soon },
+            Failure,
+            Failure,
+            Start,
+            Failover,
+            unknown,
+        ),
         // After commit
         (Ended::Broken, Failure, Failure, Leave, Fail, unknown),
-        (Ended::LateError { code: 500 }, Failure, Failure, Leave, PassOn, unknown),
-        (Ended::LateError { code: 400 }, Neutral, Neutral, Leave, PassOn, unknown),
+        (
+            Ended::LateError { code: 500 },
+            Failure,
+            Failure,
+            Leave,
+            PassOn,
+            unknown,
+        ),
+        (
+            Ended::LateError { code: 400 },
+            Neutral,
+            Neutral,
+            Leave,
+            PassOn,
+            unknown,
+        ),
         // Nothing usable
         (Ended::Empty, Failure, Failure, Start, Failover, unknown),
         (Ended::BadResponse, Failure, Failure, Start, Failover, unknown),

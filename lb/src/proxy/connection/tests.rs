@@ -2,7 +2,7 @@ use super::*;
 
 /// The room that a connection takes for as long as it lives.
 fn size<F: Future>(
-    _: impl FnOnce(Arc<Worker>, &'static Terms, Peer, TcpStream, watch::Receiver<Drain>) -> F,
+    _: impl FnOnce(Arc<Worker>, &'static Terms, Arc<Peer>, TcpStream, watch::Receiver<Drain>) -> F,
 ) -> usize {
     size_of::<F>()
 }

@@ -64,6 +64,7 @@ fn fields_of_this_hop_and_of_lb_itself_end_here() {
         [
             "accept",
             "accept-encoding",
+            "forwarded",
             "x-forwarded-for",
             "x-forwarded-proto",
             "x-request-id"
@@ -86,11 +87,27 @@ fn only_a_trusted_peer_is_believed_about_where_a_request_came_from() {
     assert_eq!(untrusted["x-forwarded-for"], "192.0.2.7");
     assert_eq!(untrusted["x-forwarded-proto"], "http");
     assert_eq!(untrusted["x-forwarded-host"], "api.example");
-    assert!(!untrusted.contains_key(header::FORWARDED));
+    assert_eq!(untrusted[header::FORWARDED], "for=192.0.2.7;proto=http");
     let trusted = forwarded_of(spoofed, true);
     assert_eq!(trusted["x-forwarded-for"], "203.0.113.9, 192.0.2.7");
     assert_eq!(trusted["x-forwarded-proto"], "https");
     assert_eq!(trusted["x-forwarded-host"], "else.example");
+    assert_eq!(
+        trusted[header::FORWARDED],
+        "for=203.0.113.9, for=192.0.2.7;proto=http"
+    );
+    let silent = forwarded_of(&[("host", "api.example")], true);
+    assert_eq!(silent["x-forwarded-for"], "192.0.2.7");
+    assert_eq!(silent["x-forwarded-proto"], "http");
+    assert_eq!(silent["x-forwarded-host"], "api.example");
+}
+
+// [PROXY-2]
+#[test]
+fn an_ipv6_client_is_quoted_where_its_colons_would_mean_something() {
+    let peer = Peer::new("2001:db8::7".parse().unwrap(), false, true);
+    assert_eq!(peer.text, "2001:db8::7");
+    assert_eq!(peer.forwarded, "for=\"[2001:db8::7]\";proto=https");
 }
 
 // [PROXY-3]
@@ -116,6 +133,7 @@ fn a_clients_credentials_stay_here_and_the_providers_fields_come_on_top() {
     let ours = [
         ("accept-encoding", "identity"),
         ("x-forwarded-for", "192.0.2.7"),
+        ("forwarded", "for=192.0.2.7;proto=http"),
         ("x-forwarded-proto", "http"),
         ("user-agent", "lb"),
         ("x-region", "eu"),

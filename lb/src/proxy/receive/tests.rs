@@ -1,7 +1,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http_body_util::Full;
+use http_body::Frame;
 use tokio::time::Sleep;
 
 use super::*;
@@ -15,51 +15,32 @@ fn escapes_are_decoded_and_what_is_none_stays() {
     assert_eq!(percent_decoded("%e5%a5%bd"), "好");
 }
 
-fn request(target: &str, header: Option<&'static str>, body: &'static str) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::from(body));
-    *request.uri_mut() = target.parse().unwrap();
-    if let Some(model) = header {
-        let value = http::HeaderValue::from_static(model);
-        request.headers_mut().insert("x-lb-model", value);
-    }
-    request
-}
-
-const RULES: Rules = Rules {
-    max_body_bytes: 1 << 20,
-    body_timeout: Duration::from_mins(1),
-    body_grace: Duration::from_secs(10),
-};
-
 // [PROXY-11]
 #[test]
-fn the_model_may_stand_in_a_header_or_the_query() {
-    let uri = "/v1/realtime?x=1&model=a%2Fb&model=c";
-    assert_eq!(named_elsewhere(&request(uri, None, "")).as_deref(), Some("a/b"));
-    assert_eq!(
-        named_elsewhere(&request(uri, Some("d"), "")).as_deref(),
-        Some("d")
-    );
-    assert_eq!(named_elsewhere(&request("/v1/x", None, "")), None);
-}
-
-// [PROXY-12]
-#[tokio::test]
-async fn the_bodys_model_wins_and_a_broken_body_needs_another_place() {
-    let named = async |body, header| {
-        let mut request = request("/v1/x", header, body);
-        receive(&mut request, RULES).await.map(|received| received.model)
+fn the_model_may_stand_in_a_header_or_the_query_or_the_route() {
+    let named = |uri: &str, header: Option<&'static str>, default| {
+        let mut request = Request::new(());
+        *request.uri_mut() = uri.parse().unwrap();
+        if let Some(model) = header {
+            let value = http::HeaderValue::from_static(model);
+            request.headers_mut().insert("x-lb-model", value);
+        }
+        named_elsewhere(&request, default)
     };
-    assert_eq!(named(r#"{"model":"a"}"#, Some("b")).await, Ok("a".to_owned()));
-    assert_eq!(named("{}", Some("b")).await, Ok("b".to_owned()));
-    assert_eq!(named("[]", Some("b")).await, Ok("b".to_owned()));
-    assert_eq!(named("", Some("b")).await, Ok("b".to_owned()));
+    let query = "/v1/realtime?x=1&model=a%2Fb&model=c";
     assert_eq!(
-        named("[]", None).await,
-        Err(Refusal::BadBody("the body is not a JSON object".to_owned()))
+        named(query, None, Some("e")),
+        Some(("a/b".to_owned(), Place::Query))
     );
-    assert_eq!(named("{}", None).await, Err(no_model()));
-    assert_eq!(named("", None).await, Err(no_model()));
+    assert_eq!(
+        named(query, Some("d"), Some("e")),
+        Some(("d".to_owned(), Place::Nowhere))
+    );
+    assert_eq!(
+        named("/v1/x", None, Some("e")),
+        Some(("e".to_owned(), Place::Nowhere))
+    );
+    assert_eq!(named("/v1/x", None, None), None);
 }
 
 /// A body that comes in pieces, each so long after the one before.
@@ -95,16 +76,31 @@ impl http_body::Body for Dripping {
 #[tokio::test(start_paused = true)]
 async fn a_body_keeps_pace_or_is_given_up() {
     let second = Duration::from_secs(1);
+    let rules = Rules {
+        max_body_bytes: 1 << 20,
+        body_timeout: 60 * second,
+        body_grace: 10 * second,
+    };
     let collected = async |every, pieces, size| {
         let begun = Instant::now();
-        let mut body = Dripping {
+        let body = Dripping {
             every,
             pieces,
             size,
             sleep: Box::pin(tokio::time::sleep(every)),
         };
-        let read = collect(&mut body, RULES, |_| ()).await;
-        (read.map(|bytes| bytes.len()), begun.elapsed())
+        let budget = Arc::new(Budget::new(1 << 30));
+        let room = Room {
+            replay_bytes: 1 << 30,
+            budget: &budget,
+        };
+        let read = receive_any(&mut Request::new(Some(body)), rules, room).await;
+        let length = read.map(|payload| match payload {
+            Payload::Whole { pieces, .. } => pieces.len(),
+            _ => panic!("it is kept"),
+        });
+        assert_eq!(budget.held(), 0);
+        (length, begun.elapsed())
     };
     // Fast enough, for as long as it takes.
     assert_eq!(collected(second, 300, 600).await, (Ok(180_000), 300 * second));
@@ -124,4 +120,160 @@ async fn a_body_keeps_pace_or_is_given_up() {
         (Err(Refusal::SlowBody), 10 * second)
     );
     assert_eq!(collected(59 * second, 1, 100_000).await.0, Err(Refusal::SlowBody));
+}
+
+fn rules() -> Rules {
+    Rules {
+        max_body_bytes: 1 << 20,
+        body_timeout: Duration::from_mins(1),
+        body_grace: Duration::from_secs(10),
+    }
+}
+
+/// A body of these chunks, all there.
+#[derive(Clone)]
+struct Chunks(std::collections::VecDeque<&'static str>);
+
+fn body(chunks: &[&'static str]) -> Chunks {
+    Chunks(chunks.iter().copied().collect())
+}
+
+impl http_body::Body for Chunks {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(
+            self.0
+                .pop_front()
+                .map(|chunk| Ok(Frame::data(Bytes::from_static(chunk.as_bytes())))),
+        )
+    }
+}
+
+// [BODY-5]
+#[tokio::test]
+async fn a_compressed_body_needs_another_place_for_its_model() {
+    let budget = Arc::new(Budget::new(100));
+    let room = Room {
+        replay_bytes: 100,
+        budget: &budget,
+    };
+    let gzip = http::HeaderValue::from_static("gzip");
+    let mut request = Request::new(Some(body(&["\u{1f}"])));
+    request.headers_mut().insert("content-encoding", gzip);
+    let refused = receive(&mut request, None, rules(), room).await.map(drop);
+    assert_eq!(refused, Err(Refusal::Encoding));
+    let (asked, _) = receive(&mut request, Some("m"), rules(), room)
+        .await
+        .expect("named");
+    assert_eq!(asked.model, "m");
+}
+
+async fn received(
+    chunks: &[&'static str],
+    replay_bytes: u64,
+    budget: &Arc<Budget>,
+) -> Result<(Asked, Payload), Refusal> {
+    let room = Room { replay_bytes, budget };
+    receive(&mut Request::new(Some(body(chunks))), None, rules(), room).await
+}
+
+// [BODY-3]
+#[tokio::test]
+async fn a_body_over_the_limit_is_streamed_from_where_its_model_is_known() {
+    let budget = Arc::new(Budget::new(1 << 20));
+    let chunks = [r#"{"a":"#, r#""bcdefgh","#, r#""model":"m""#, r#","x":1"#, "}"];
+    let (asked, payload) = received(&chunks, 4, &budget).await.expect("JSON");
+    let Payload::Streamed { pieces, rest, length } = payload else {
+        panic!("too long to keep");
+    };
+    assert_eq!((asked.model.as_str(), pieces.len(), length), ("m", 26, None));
+    assert_eq!(budget.held(), 26, "what has come is held");
+    let mut passing = rest.pass(pieces.all());
+    let mut sent = Vec::new();
+    while let Some(frame) = passing.frame().await {
+        sent.extend_from_slice(&frame.expect("whole").into_data().expect("data"));
+    }
+    assert_eq!(sent, chunks.concat().as_bytes());
+    assert_eq!(budget.held(), 0, "and given back once it is sent");
+}
+
+// [BODY-3]
+#[tokio::test]
+async fn a_streamed_body_that_goes_wrong_is_cut_and_says_why() {
+    let budget = Arc::new(Budget::new(1 << 20));
+    let bad = [
+        [r#"{"model":"m","#, r#""model":"n"}"#],
+        [r#"{"model":"m","#, r#""x":tru}"#],
+        [r#"{"model":"m","#, r#""x":"#],
+    ];
+    for chunks in bad {
+        let (_, payload) = received(&chunks, 4, &budget).await.expect("so far so good");
+        let Payload::Streamed { pieces, rest, .. } = payload else {
+            panic!("too long to keep");
+        };
+        let mut passing = rest.pass(pieces.all());
+        let mut cut = false;
+        while let Some(frame) = passing.frame().await {
+            cut = frame.is_err();
+            if cut {
+                break;
+            }
+        }
+        assert!(cut, "{chunks:?} must not look complete");
+        assert!(matches!(rest.refused(), Some(Refusal::BadBody(_))), "{chunks:?}");
+    }
+}
+
+// [BODY-3]
+#[tokio::test]
+async fn a_second_attempt_gets_nothing_of_what_another_had_a_part_of() {
+    let budget = Arc::new(Budget::new(1 << 20));
+    let (_, payload) = received(&[r#"{"model":"m""#, "}"], 4, &budget)
+        .await
+        .expect("JSON");
+    let Payload::Streamed { pieces, rest, .. } = payload else {
+        panic!("too long to keep");
+    };
+    let mut untouched = rest.pass(pieces.all());
+    assert!(rest.pass(pieces.all()).frame().await.expect("a frame").is_ok());
+    assert!(untouched.frame().await.expect("a frame").is_err());
+}
+
+// [BODY-1]
+#[tokio::test(start_paused = true)]
+async fn without_room_reading_pauses_and_then_gives_up() {
+    let budget = Arc::new(Budget::new(20));
+    let (_, kept) = received(&[r#"{"model":"m"}"#], 100, &budget).await.expect("room");
+    let begun = Instant::now();
+    let refused = received(&[r#"{"model":"m"}"#], 100, &budget).await.map(drop);
+    assert_eq!(
+        (refused, begun.elapsed()),
+        (Err(Refusal::NoRoom), super::super::budget::PATIENCE)
+    );
+    let waiting = received(&[r#"{"model":"m"}"#], 100, &budget);
+    let free = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(kept);
+    };
+    let (went_on, ()) = tokio::join!(waiting, free);
+    assert!(went_on.is_ok());
+    drop(went_on);
+    assert_eq!(budget.held(), 0);
+}
+
+// [BODY-6]
+#[tokio::test]
+async fn a_refused_body_is_read_to_its_end_and_held_no_more() {
+    let budget = Arc::new(Budget::new(1 << 20));
+    let chunks = [r#"{"model":"m","model":"#, r#""n""#, "}"];
+    assert!(matches!(
+        received(&chunks, 100, &budget).await,
+        Err(Refusal::BadBody(_))
+    ));
+    assert_eq!(budget.held(), 0);
 }

@@ -92,6 +92,7 @@ impl Rig {
         let mut run = Run::begin(chain, sent, self.now);
         match run.next(self.now, &mut || Draw::new(0.0)) {
             Step::Try(attempt) => (run, attempt),
+            Step::Wait(_) => panic!("nothing to wait for"),
             Step::Stop(stop) => panic!("nothing to try: {stop:?}"),
         }
     }
@@ -99,7 +100,7 @@ impl Rig {
     fn end(&self, (mut run, attempt): (Run, Attempt), ended: &Ended) {
         match attempt.settle(&mut run, self.now, ended, Draw::new(0.0)) {
             Settled::Committed(tail) | Settled::PassOn(tail) => tail.clean_end(),
-            Settled::Again(_) | Settled::Failover | Settled::Fail => {}
+            Settled::Again(_) | Settled::Onward | Settled::Fail => {}
         }
     }
 

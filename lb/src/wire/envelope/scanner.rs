@@ -108,6 +108,21 @@ impl Scanner {
         Ok(())
     }
 
+    /// What has been found so far; a member that is in progress is not found yet.
+    pub fn so_far(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Where the value of `model` stands; empty while it is in progress, with its start, and without one.
+    pub fn model_span(&self) -> std::ops::Range<usize> {
+        self.envelope.model_span.clone()
+    }
+
+    /// Whether the last byte was within the value of `model`.
+    pub fn is_in_model(&self) -> bool {
+        matches!(self.state, State::String(Role::Model, _))
+    }
+
     /// Says that the body has ended.
     pub fn finish(self) -> Result<Envelope, EnvelopeError> {
         if self.state == State::End {

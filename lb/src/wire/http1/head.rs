@@ -31,7 +31,7 @@ pub const MAX_INTERIM: u8 = 32;
 /// that is not sent.
 #[derive(Debug)]
 pub struct Head {
-    /// Never below 200.
+    /// 101 where an upgrade was asked for; else never below 200.
     pub status: StatusCode,
     /// End-to-end fields; each value is a slice of one copy of the head.
     pub headers: HeaderMap,
@@ -49,15 +49,25 @@ pub struct HeadReader {
     /// What came of an unfinished head.
     held: Vec<u8>,
     interim: u8,
-    /// The request was HEAD: its answer has no body whatever its head says.
-    bodiless: bool,
+    expected: Expected,
     started: bool,
+    continued: bool,
+}
+
+/// What the request says about its answer.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    /// It was HEAD: its answer has no body whatever its head says.
+    bodiless: bool,
+    /// It asked to switch to another protocol, so that 101 is an answer.
+    upgrade: bool,
 }
 
 /// Where a parse came to.
 enum Parsed {
     Final(Head, usize),
-    Interim(usize),
+    /// Its status and its length.
+    Interim(u16, usize),
     Partial,
 }
 
@@ -67,9 +77,26 @@ impl HeadReader {
         Self {
             held: Vec::new(),
             interim: 0,
-            bodiless: *method == Method::HEAD,
+            expected: Expected {
+                bodiless: *method == Method::HEAD,
+                upgrade: false,
+            },
             started: false,
+            continued: false,
         }
+    }
+
+    /// For the answer to a request that asks to switch to another protocol: 101 is a final response then, and all
+    /// that follows its head is the other protocol's.
+    #[must_use]
+    pub fn allowing_upgrade(mut self, asked: bool) -> Self {
+        self.expected.upgrade = asked;
+        self
+    }
+
+    /// True once `100 Continue` has come: the upstream wants the body.
+    pub fn is_continued(&self) -> bool {
+        self.continued
     }
 
     /// True once a single byte has come.
@@ -107,9 +134,12 @@ impl HeadReader {
     fn scan(&mut self, buf: &[u8]) -> Result<(Option<Head>, usize), Malformed> {
         let mut used = 0;
         loop {
-            match parse(&buf[used..], self.bodiless)? {
+            match parse(&buf[used..], self.expected)? {
                 Parsed::Final(head, length) => return Ok((Some(head), used + length)),
-                Parsed::Interim(length) => used += length,
+                Parsed::Interim(code, length) => {
+                    used += length;
+                    self.continued |= code == 100;
+                }
                 Parsed::Partial => return Ok((None, used)),
             }
             self.interim += 1;
@@ -128,7 +158,7 @@ impl HeadReader {
 }
 
 /// Parses one head at the start of `buf`.
-fn parse(buf: &[u8], bodiless: bool) -> Result<Parsed, Malformed> {
+fn parse(buf: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
     if buf.is_empty() {
         return Ok(Parsed::Partial);
     }
@@ -145,13 +175,14 @@ fn parse(buf: &[u8], bodiless: bool) -> Result<Parsed, Malformed> {
     };
     let code = response.code.ok_or(Malformed::Head)?;
     match code {
+        101 if expected.upgrade => return switched(&buf[..length], response.headers),
         101 => return Err(Malformed::Upgrade),
-        100..200 => return Ok(Parsed::Interim(length)),
+        100..200 => return Ok(Parsed::Interim(code, length)),
         _ => {}
     }
     let status = StatusCode::from_u16(code).map_err(|_invalid| Malformed::Head)?;
     let framing = framing(response.headers, response.version == Some(1))?;
-    let bodiless = bodiless || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let bodiless = expected.bodiless || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let (body, keep_alive) = match framing.decoder {
         _ if bodiless => (Decoder::Length(0), framing.keep_alive),
         Some(decoder) => (decoder, framing.keep_alive),
@@ -168,6 +199,29 @@ fn parse(buf: &[u8], bodiless: bool) -> Result<Parsed, Malformed> {
             headers,
             body,
             keep_alive,
+        },
+        length,
+    ))
+}
+
+/// The head of a 101 (RFC 9110 7.8). The connection is not this protocol's any more, so it has no body of a length and
+/// carries no other request; `upgrade` stays, since it says what the connection is now.
+fn switched(head: &[u8], fields: &[Header<'_>]) -> Result<Parsed, Malformed> {
+    let mut headers = fields_to_pass(head, fields)?;
+    let mut named = fields
+        .iter()
+        .filter(|field| field.name.eq_ignore_ascii_case("upgrade"));
+    let protocol = named.next().ok_or(Malformed::Upgrade)?;
+    let protocol = HeaderValue::from_bytes(protocol.value).map_err(|_invalid| Malformed::Head)?;
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::UPGRADE, protocol);
+    let length = head.len();
+    Ok(Parsed::Final(
+        Head {
+            status: StatusCode::SWITCHING_PROTOCOLS,
+            headers,
+            body: Decoder::UntilClose,
+            keep_alive: false,
         },
         length,
     ))

@@ -77,7 +77,7 @@ pub(super) fn nominated(value: &[u8]) -> impl Iterator<Item = HeaderName> {
 ///
 /// `Trailer` is not one of them: it announces trailers, which pass through. `Proxy-*` credentials are between a
 /// client and its proxy (RFC 9110 11.7) and no business of an origin.
-pub(super) fn is_always_hop_by_hop(name: &str) -> bool {
+pub fn is_always_hop_by_hop(name: &str) -> bool {
     // The length decides nearly always, so that the many other fields cost one comparison.
     match name.len() {
         2 => name.eq_ignore_ascii_case("te"),

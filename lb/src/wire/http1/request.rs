@@ -1,10 +1,13 @@
 //! The way out: a request's head as bytes.
 
+use std::io::Write as _;
+
 use http::Method;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 
 use super::hop::is_always_hop_by_hop;
+use super::trailers::is_forbidden as is_forbidden_trailer;
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +24,36 @@ pub struct RequestHead<'a, H> {
     /// End-to-end fields. `host`, `content-length`, `expect` and hop-by-hop fields among them are left out: they are
     /// this hop's to say.
     pub headers: H,
-    /// The length of the body that follows; `None`: no body, and no word of one.
-    pub content_length: Option<u64>,
+    /// What follows it.
+    pub body: RequestBody,
+    /// The protocol that the connection is to be switched to, as `upgrade` names it.
+    pub upgrade: Option<&'a HeaderValue>,
+}
+
+/// How the body of a request is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestBody {
+    /// In chunks, behind each other until the last one.
+    Chunked {
+        /// Whether it waits for `100 Continue`.
+        expect: bool,
+    },
+    /// So many bytes.
+    Length {
+        /// How many.
+        bytes: u64,
+        /// Whether they wait for `100 Continue`.
+        expect: bool,
+    },
+    /// None, and no word of one.
+    None,
+}
+
+impl RequestBody {
+    /// So many bytes, sent without waiting.
+    pub fn length(bytes: u64) -> Self {
+        Self::Length { bytes, expect: false }
+    }
 }
 
 /// Appends the head to `out`, blank line included.
@@ -44,10 +75,42 @@ where
             field(out, name, value.as_bytes());
         }
     }
-    if let Some(length) = head.content_length {
-        out.extend_from_slice(b"content-length: ");
-        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-        out.extend_from_slice(b"\r\n");
+    let expect = match head.body {
+        RequestBody::Chunked { expect } => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            expect
+        }
+        RequestBody::Length { bytes, expect } => {
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(bytes).as_bytes());
+            out.extend_from_slice(b"\r\n");
+            expect
+        }
+        RequestBody::None => false,
+    };
+    if expect {
+        out.extend_from_slice(b"expect: 100-continue\r\n");
+    }
+    if let Some(protocol) = head.upgrade {
+        out.extend_from_slice(b"connection: upgrade\r\n");
+        field(out, &header::UPGRADE, protocol.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the line before a chunk of so many bytes, which must not be 0: that is the last one's.
+pub fn write_chunk_line(out: &mut Vec<u8>, bytes: usize) {
+    debug_assert!(bytes > 0, "an empty chunk ends the body");
+    write!(out, "{bytes:x}\r\n").expect("writing to a Vec cannot fail");
+}
+
+/// Appends the last chunk, with the trailers that may stand behind a body.
+pub fn write_last_chunk(out: &mut Vec<u8>, trailers: &HeaderMap) {
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers {
+        if !is_forbidden_trailer(name.as_str()) {
+            field(out, name, value.as_bytes());
+        }
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -59,7 +122,7 @@ fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `expect` is one of them because the body is sent without waiting for a 100.
+/// `expect` is one of them because whether to wait for a 100 is between this hop and the next.
 fn is_ours(name: &HeaderName) -> bool {
     *name == header::HOST
         || *name == header::CONTENT_LENGTH

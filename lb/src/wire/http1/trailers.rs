@@ -77,9 +77,21 @@ impl Section {
     }
 }
 
+/// Removes what no trailer section may hold, for those that came by another framing than this module's.
+pub fn strip_forbidden_trailers(fields: &mut HeaderMap) {
+    let forbidden: Vec<HeaderName> = fields
+        .keys()
+        .filter(|name| is_forbidden(name.as_str()))
+        .cloned()
+        .collect();
+    for name in forbidden {
+        fields.remove(name);
+    }
+}
+
 /// What has no meaning, or a dangerous one, behind a body (RFC 9110 6.5.1): framing, routing, credentials, controls
 /// and what says how to read the body. `name` is in lower case.
-fn is_forbidden(name: &str) -> bool {
+pub(super) fn is_forbidden(name: &str) -> bool {
     is_always_hop_by_hop(name) || FORBIDDEN.contains(&name) || name.starts_with("x-lb-")
 }
 

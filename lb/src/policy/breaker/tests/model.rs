@@ -114,9 +114,16 @@ impl Model {
     }
 
     fn window(&self) -> (u32, u32) {
-        let within = || self.results.iter().filter(|(tenth, _)| tenth + 10 > self.now / 100);
+        let within = || {
+            self.results
+                .iter()
+                .filter(|(tenth, _)| tenth + 10 > self.now / 100)
+        };
         let count = |n: usize| u32::try_from(n).expect("few");
-        (count(within().count()), count(within().filter(|(_, failed)| *failed).count()))
+        (
+            count(within().count()),
+            count(within().filter(|(_, failed)| *failed).count()),
+        )
     }
 
     fn result(&mut self, failed: bool) -> Option<Cause> {

@@ -75,7 +75,8 @@ impl Model {
                 return (targets, false);
             }
         }
-        let cooling = (0..standings.len()).find(|target| fresh(target) && standings[*target] == Standing::Cooling);
+        let cooling =
+            (0..standings.len()).find(|target| fresh(target) && standings[*target] == Standing::Cooling);
         if let Some(target) = cooling {
             return (vec![target], false);
         }

@@ -69,8 +69,18 @@ fn a_target_that_is_not_ready_for_another_try_is_left_for_one_that_is() {
         cascade.retry(0, None);
         (next(&mut cascade, &standings), cascade.visit())
     };
-    for standing in [barred(1), Standing::Closed, Standing::Cooling, Standing::Full, Standing::Out] {
-        assert_eq!(after([standing, READY]), (attempt(1, true), Visit::First), "{standing:?}");
+    for standing in [
+        barred(1),
+        Standing::Closed,
+        Standing::Cooling,
+        Standing::Full,
+        Standing::Out,
+    ] {
+        assert_eq!(
+            after([standing, READY]),
+            (attempt(1, true), Visit::First),
+            "{standing:?}"
+        );
     }
     assert_eq!(after([Standing::Cooling; 2]), (attempt(0, false), Visit::Retry));
     let open = Step::Try {

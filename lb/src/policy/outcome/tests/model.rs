@@ -48,6 +48,7 @@ fn again(ended: &Ended, rules: &Rules<'_>) -> Again {
     match *ended {
         Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => Again::First,
         Ended::Signalled | Ended::Unanswered if rules.replayable && rules.repeatable => Again::First,
+        Ended::Refused { again: false } if rules.replayable => Again::First,
         Ended::FirstTokenTimeout { .. } if rules.replayable && rules.repeatable => Again::LastElsewhere,
         Ended::Status { code } | Ended::Embedded { code } => {
             if !rules.replayable || !rules.retry_on_status.contains(code) {
@@ -86,6 +87,8 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         Ended::StaleConnection if rules.replayable && rules.repeatable => {
             (Neutral, Over::Never, Next::RetryFresh)
         }
+        Ended::Refused { again: true } if rules.replayable => (Neutral, Over::Never, Next::RetryFresh),
+        Ended::Refused { .. } => (Neutral, Over::Kept, Next::Fail),
         Ended::Unanswered | Ended::Signalled | Ended::ReadTimeout | Ended::FirstTokenTimeout { .. } => {
             (Failure, Over::Twice, Next::Fail)
         }
@@ -222,6 +225,8 @@ fn endings() -> Vec<Ended> {
         Ended::Empty,
         Ended::NotSent,
         Ended::ReadTimeout,
+        Ended::Refused { again: false },
+        Ended::Refused { again: true },
         Ended::StaleConnection,
         Ended::Tls,
         Ended::TotalDeadline,

@@ -35,7 +35,11 @@ const MENDED_BY_A_REPLICA: [Ended; 9] = [
 #[test]
 fn an_endpoint_that_was_not_tried_comes_before_the_next_target() {
     for ended in MENDED_BY_A_REPLICA {
-        assert_eq!(next(&ended, |rules| rules.elsewhere = true), Next::Retry, "{ended:?}");
+        assert_eq!(
+            next(&ended, |rules| rules.elsewhere = true),
+            Next::Retry,
+            "{ended:?}"
+        );
     }
 }
 
@@ -70,7 +74,8 @@ fn who_has_no_room_or_asks_for_long_is_left_for_the_next_target() {
 fn a_slow_provider_is_left_for_the_next_target_and_else_for_a_replica_only() {
     let late = Ended::FirstTokenTimeout { after: LATE };
     assert_eq!(next(&late, |rules| rules.elsewhere = true), Next::Failover);
-    let last = |elsewhere: bool| move |rules: &mut Rules<'_>| (rules.last, rules.elsewhere) = (true, elsewhere);
+    let last =
+        |elsewhere: bool| move |rules: &mut Rules<'_>| (rules.last, rules.elsewhere) = (true, elsewhere);
     assert_eq!(next(&late, last(true)), Next::Retry);
     assert_eq!(next(&late, last(false)), Next::Fail);
     for ended in [Ended::ReadTimeout, Ended::VisitDeadline] {
@@ -82,7 +87,8 @@ fn a_slow_provider_is_left_for_the_next_target_and_else_for_a_replica_only() {
 // [RETRY-4]
 #[test]
 fn what_may_have_been_answered_is_repeated_only_where_that_is_allowed() {
-    let forbidden = |rules: &mut Rules<'_>| (rules.repeatable, rules.last, rules.elsewhere) = (false, true, true);
+    let forbidden =
+        |rules: &mut Rules<'_>| (rules.repeatable, rules.last, rules.elsewhere) = (false, true, true);
     for ended in [Ended::Unanswered, Ended::Signalled] {
         assert_eq!(next(&ended, forbidden), Next::Fail, "{ended:?}");
     }
@@ -112,7 +118,13 @@ fn the_first_server_error_of_a_request_counts_for_each_provider_that_gave_one() 
         ..rules(&on_status, None)
     };
     let judged = judge(&status(500), &second(false));
-    assert_eq!((judged.health, judged.breaker), (Verdict::Neutral, Verdict::Failure));
+    assert_eq!(
+        (judged.health, judged.breaker),
+        (Verdict::Neutral, Verdict::Failure)
+    );
     let judged = judge(&status(500), &second(true));
-    assert_eq!((judged.health, judged.breaker), (Verdict::Neutral, Verdict::Neutral));
+    assert_eq!(
+        (judged.health, judged.breaker),
+        (Verdict::Neutral, Verdict::Neutral)
+    );
 }

@@ -217,6 +217,35 @@ fn an_upgrade_that_nobody_asked_for_is_refused() {
     assert_eq!(read(raw).unwrap_err(), Malformed::Upgrade);
 }
 
+// [NET-27]
+#[test]
+fn an_upgrade_that_was_asked_for_is_an_answer() {
+    let raw = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\
+               Content-Length: 3\r\nSec-WebSocket-Accept: x\r\n\r\n";
+    let mut reader = HeadReader::new(&Method::GET).allowing_upgrade(true);
+    let (head, used) = reader.feed(format!("{raw}frame").as_bytes()).unwrap().unwrap();
+    assert_eq!((head.status, used), (StatusCode::SWITCHING_PROTOCOLS, raw.len()));
+    assert!(!head.keep_alive && matches!(head.body, Decoder::UntilClose));
+    let mut fields = listed(&head.headers);
+    fields.sort_unstable();
+    assert_eq!(fields, [("sec-websocket-accept", "x"), ("upgrade", "websocket")]);
+    let mut reader = HeadReader::new(&Method::GET).allowing_upgrade(true);
+    let unnamed = reader.feed(b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
+    assert_eq!(unnamed.unwrap_err(), Malformed::Upgrade, "to what, it must say");
+}
+
+// [NET-26]
+#[test]
+fn a_reader_knows_whether_the_body_is_wanted() {
+    let mut reader = HeadReader::new(&Method::POST);
+    reader
+        .feed(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Con")
+        .unwrap();
+    assert!(!reader.is_continued());
+    reader.feed(b"tinue\r\n\r\n").unwrap();
+    assert!(reader.is_continued());
+}
+
 #[test]
 fn what_is_not_a_response_head_is_refused_as_soon_as_it_shows() {
     for raw in [

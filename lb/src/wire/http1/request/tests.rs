@@ -1,7 +1,7 @@
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 
-use super::{RequestHead, write_request};
+use super::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
 
 fn written(method: &Method, target: &str, headers: &HeaderMap, content_length: Option<u64>) -> String {
     let target = PathAndQuery::try_from(target).unwrap();
@@ -14,7 +14,8 @@ fn written(method: &Method, target: &str, headers: &HeaderMap, content_length: O
             target: &target,
             host: &host,
             headers,
-            content_length,
+            body: content_length.map_or(RequestBody::None, RequestBody::length),
+            upgrade: None,
         },
     );
     String::from_utf8(out).unwrap()
@@ -79,4 +80,70 @@ fn no_part_can_hold_a_line_end() {
     assert!(PathAndQuery::try_from("/a b").is_err());
     assert!(HeaderValue::from_str("a\r\nx: y").is_err());
     assert!(Method::from_bytes(b"GET / HTTP/1.1\r\nx").is_err());
+}
+
+fn framed(body: RequestBody, upgrade: Option<&HeaderValue>) -> String {
+    let (target, host) = (PathAndQuery::from_static("/"), HeaderValue::from_static("a"));
+    let mut out = Vec::new();
+    let headers = HeaderMap::from_iter([(http::header::EXPECT, HeaderValue::from_static("200-maybe"))]);
+    write_request(
+        &mut out,
+        RequestHead {
+            method: &Method::POST,
+            target: &target,
+            host: &host,
+            headers: &headers,
+            body,
+            upgrade,
+        },
+    );
+    String::from_utf8(out).unwrap()
+}
+
+// [NET-25]
+#[test]
+fn a_body_that_comes_as_a_stream_is_framed_by_its_length_or_in_chunks() {
+    let start = "POST / HTTP/1.1\r\nhost: a\r\n";
+    for (body, lines) in [
+        (
+            RequestBody::Chunked { expect: false },
+            "transfer-encoding: chunked\r\n",
+        ),
+        (
+            RequestBody::Chunked { expect: true },
+            "transfer-encoding: chunked\r\nexpect: 100-continue\r\n",
+        ),
+        (
+            RequestBody::Length {
+                bytes: 7,
+                expect: true,
+            },
+            "content-length: 7\r\nexpect: 100-continue\r\n",
+        ),
+    ] {
+        assert_eq!(framed(body, None), format!("{start}{lines}\r\n"));
+    }
+}
+
+// [NET-27]
+#[test]
+fn an_upgrade_is_asked_for_by_this_hop() {
+    let websocket = HeaderValue::from_static("websocket");
+    assert_eq!(
+        framed(RequestBody::None, Some(&websocket)),
+        "POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
+    );
+}
+
+// [NET-25]
+#[test]
+fn chunks_have_a_size_line_and_the_last_one_the_trailers_that_may_be() {
+    let mut out = Vec::new();
+    write_chunk_line(&mut out, 0x1a2b);
+    let mut trailers = HeaderMap::new();
+    for name in ["x-sum", "content-length", "authorization", "connection"] {
+        trailers.insert(name, HeaderValue::from_static("1"));
+    }
+    write_last_chunk(&mut out, &trailers);
+    assert_eq!(out, b"1a2b\r\n0\r\nx-sum: 1\r\n\r\n");
 }

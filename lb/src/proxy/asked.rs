@@ -1,0 +1,182 @@
+//! What a request's body asks for, read as it comes: of JSON, of a form, or not at all.
+
+use std::ops::Range;
+
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+
+use super::error::Refusal;
+use crate::wire::envelope::{Envelope, EnvelopeError, Scanner};
+use crate::wire::multipart::{self, Form, FormError};
+
+/// What a request asks for, and where it says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// The model.
+    pub(super) model: String,
+    /// Where it is named, for a provider that has another name for it.
+    pub(super) place: Place,
+    /// Whether it asks for a stream.
+    pub(super) stream: bool,
+    /// Whether the provider is to keep the answer; `None` where there is no saying.
+    pub(super) stored: Option<bool>,
+}
+
+/// Where a request names its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a part of a form, as these bytes of the body.
+    Form(Range<usize>),
+    /// In the body's JSON, as these bytes of it, quotes included.
+    Json(Range<usize>),
+    /// Outside of what is passed on: in `x-lb-model`, or in its route.
+    Nowhere,
+    /// In the query.
+    Query,
+}
+
+/// A model that is named outside of the body.
+pub(super) type Elsewhere = Option<(String, Place)>;
+
+/// A body in reading.
+#[derive(Debug)]
+pub(super) enum Reading {
+    Form(Box<Form>),
+    Json(Scanner),
+    /// Nobody looks into it: it is compressed, or has a fault that does not matter.
+    Opaque,
+}
+
+/// What is wrong with a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Form(FormError),
+    Json(EnvelopeError),
+}
+
+impl Fault {
+    /// Whether the body is simply nothing that lb reads, and not something that two readers could read in two ways.
+    pub(super) fn is_foreign(self) -> bool {
+        match self {
+            Self::Form(_) => false,
+            Self::Json(fault) => matches!(fault, EnvelopeError::NotJson { .. } | EnvelopeError::NotObject),
+        }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::BadBody(match fault {
+            Fault::Form(fault) => fault.to_string(),
+            Fault::Json(fault) => fault.to_string(),
+        })
+    }
+}
+
+impl Reading {
+    /// For a body with these fields.
+    pub(super) fn new(headers: &HeaderMap) -> Result<Self, Refusal> {
+        if is_encoded(headers) {
+            return Ok(Self::Opaque);
+        }
+        let boundary = headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| multipart::boundary(value.as_bytes()));
+        match boundary {
+            Some(Ok(boundary)) => Ok(Self::Form(Box::new(Form::new(boundary)))),
+            Some(Err(fault)) => Err(Fault::Form(fault).into()),
+            None => Ok(Self::Json(Scanner::new())),
+        }
+    }
+
+    /// Reads the next bytes.
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), Fault> {
+        match self {
+            Self::Opaque => Ok(()),
+            Self::Json(scanner) => scanner.feed(chunk).map_err(Fault::Json),
+            Self::Form(form) => form.feed(chunk).map_err(Fault::Form),
+        }
+    }
+
+    /// What is known before the body's end: where its model is, nothing that follows will change that.
+    pub(super) fn so_far(&self, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
+        match self {
+            Self::Opaque => elsewhere().map(opaque),
+            Self::Json(scanner) => json(scanner.so_far().clone(), || None),
+            Self::Form(form) => of_form(form.fields().clone(), || None),
+        }
+    }
+
+    /// What the whole body asks for. The model is the body's, else the one that is named `elsewhere`, which is also the
+    /// one of a body that is no JSON.
+    pub(super) fn finish(self, elsewhere: impl FnOnce() -> Elsewhere) -> Result<Asked, Refusal> {
+        let found = match self {
+            Self::Opaque => elsewhere().map(opaque),
+            Self::Json(scanner) => match scanner.finish().map_err(Fault::Json) {
+                Ok(envelope) => json(envelope, elsewhere),
+                Err(fault) if fault.is_foreign() => match elsewhere() {
+                    Some(elsewhere) => Some(opaque(elsewhere)),
+                    None => return Err(fault.into()),
+                },
+                Err(fault) => return Err(fault.into()),
+            },
+            Self::Form(form) => of_form(form.finish().map_err(Fault::Form)?, elsewhere),
+        };
+        found.ok_or_else(no_model)
+    }
+}
+
+/// Whether a body is in a coding that cannot be looked into.
+pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// A request of whose body nothing is known.
+pub(super) fn opaque((model, place): (String, Place)) -> Asked {
+    Asked {
+        model,
+        place,
+        stream: false,
+        stored: None,
+    }
+}
+
+fn json(envelope: Envelope, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
+    let Envelope {
+        model,
+        model_span,
+        stream,
+        stored,
+    } = envelope;
+    let own = model.map(|model| (model, Place::Json(model_span)));
+    let (model, place) = own.or_else(elsewhere)?;
+    Some(Asked {
+        model,
+        place,
+        stream,
+        stored: Some(stored),
+    })
+}
+
+fn of_form(fields: multipart::Fields, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
+    let own = fields.model.map(|model| (model, Place::Form(fields.model_span)));
+    let (model, place) = own.or_else(elsewhere)?;
+    Some(Asked {
+        model,
+        place,
+        stream: fields.stream,
+        stored: None,
+    })
+}
+
+/// The refusal of a request that names none.
+pub(super) fn no_model() -> Refusal {
+    let what = "no model is named: put `model` into the JSON body or into a part of the form, `?model=` into the \
+                query, or send `x-lb-model`";
+    Refusal::BadBody(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

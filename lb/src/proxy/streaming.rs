@@ -1,0 +1,205 @@
+//! The rest of a body that is too long to be kept: it goes to a provider as it comes, once.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Frame;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::asked::Reading;
+use super::budget::Held;
+use super::error::Refusal;
+use super::receive::MIN_RATE;
+use super::service::Rules;
+
+/// What is still to come of a body, looked into as it passes.
+pub(super) struct Rest {
+    body: Pin<Box<dyn http_body::Body<Data = Bytes, Error = Refusal> + Send>>,
+    rules: Rules,
+    reading: Reading,
+    /// Bytes so far.
+    length: u64,
+    /// What the client says they will be.
+    declared: Option<u64>,
+    /// Of what had come before; it is given back when that has been sent.
+    held: Option<Held>,
+    /// How long the client has been waited for in all, and since when it is.
+    waited: Duration,
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+    begun: bool,
+    /// Why no more of it is passed on.
+    refused: Option<Refusal>,
+}
+
+/// The one place where the rest of a body is, for whichever attempt gets to send it.
+#[derive(Clone, Debug)]
+pub(super) struct Source(Arc<Mutex<Rest>>);
+
+/// A body that goes to one provider: what had come, with that provider's name for the model, and the rest.
+#[derive(Debug)]
+pub(super) struct Passing {
+    lead: std::vec::IntoIter<Bytes>,
+    source: Source,
+    begun: bool,
+}
+
+/// Why a body was cut: [`Source::refused`] has the reason.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the client's request body broke off")]
+pub(super) struct CutOff;
+
+impl Rest {
+    /// What `body` still has, of which `length` bytes out of those `declared` have come and are held as `held`.
+    pub(super) fn new<B>(
+        body: B,
+        rules: Rules,
+        reading: Reading,
+        (length, declared): (u64, Option<u64>),
+        held: Held,
+    ) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+    {
+        let body = http_body_util::BodyExt::map_err(body, |_broken| Refusal::BROKEN_BODY);
+        Self {
+            body: Box::pin(body),
+            rules,
+            reading,
+            length,
+            declared,
+            held: Some(held),
+            waited: Duration::ZERO,
+            waiting: None,
+            begun: false,
+            refused: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutOff>>> {
+        loop {
+            let Poll::Ready(next) = self.body.as_mut().poll_frame(cx) else {
+                ready!(self.poll_slow(cx));
+                return self.cut(Refusal::SlowBody);
+            };
+            if let Some((since, _)) = self.waiting.take() {
+                self.waited += since.elapsed();
+            }
+            let chunk = match next.map(|frame| frame.map(Frame::into_data)) {
+                None => {
+                    return match self.finish() {
+                        Ok(()) => Poll::Ready(None),
+                        Err(refusal) => self.cut(refusal),
+                    };
+                }
+                Some(Err(refusal)) => return self.cut(refusal),
+                Some(Ok(Err(_trailers))) => continue,
+                Some(Ok(Ok(chunk))) => chunk,
+            };
+            self.length += chunk.len() as u64;
+            let limit = self.rules.max_body_bytes;
+            if self.length > limit {
+                return self.cut(Refusal::TooLarge { limit });
+            }
+            return match self.read(&chunk) {
+                Ok(()) => Poll::Ready(Some(Ok(chunk))),
+                Err(refusal) => self.cut(refusal),
+            };
+        }
+    }
+
+    /// Looks at the next bytes before they are passed on. With the last of a body whose length the provider knows it
+    /// would have all of it, so that is looked at first as well.
+    fn read(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+        self.reading.feed(chunk)?;
+        if self.declared == Some(self.length) {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
+    /// A body that turns out to be no form or no JSON after all must not look complete to the provider.
+    fn finish(&mut self) -> Result<(), Refusal> {
+        match std::mem::replace(&mut self.reading, Reading::Opaque) {
+            Reading::Opaque => Ok(()),
+            reading => reading.finish(|| None).map(drop),
+        }
+    }
+
+    fn cut(&mut self, refusal: Refusal) -> Poll<Option<Result<Bytes, CutOff>>> {
+        self.refused.get_or_insert(refusal);
+        Poll::Ready(Some(Err(CutOff)))
+    }
+
+    /// Resolves when the client has been too slow: silent, or below the rate over all the time it was waited for. The
+    /// time in which a provider takes nothing is not its.
+    fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let (_, timer) = self.waiting.get_or_insert_with(|| {
+            let now = Instant::now();
+            let allowed = self.rules.body_grace + Duration::from_secs(self.length / MIN_RATE);
+            let left = allowed.saturating_sub(self.waited).min(self.rules.body_timeout);
+            (now, Box::pin(sleep_until(now + left)))
+        });
+        timer.as_mut().poll(cx)
+    }
+}
+
+impl Source {
+    pub(super) fn new(rest: Rest) -> Self {
+        Self(Arc::new(Mutex::new(rest)))
+    }
+
+    /// The whole body for one attempt, `lead` being what had come.
+    pub(super) fn pass(&self, lead: Vec<Bytes>) -> Passing {
+        Passing {
+            lead: lead.into_iter(),
+            source: self.clone(),
+            begun: false,
+        }
+    }
+
+    /// Why it was cut, if it was.
+    pub(super) fn refused(&self) -> Option<Refusal> {
+        self.lock().refused.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl http_body::Body for Passing {
+    type Data = Bytes;
+    type Error = CutOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+        let source = self.source.clone();
+        let mut rest = source.lock();
+        if !std::mem::replace(&mut self.begun, true) && std::mem::replace(&mut rest.begun, true) {
+            // Another attempt has had a part of it.
+            return Poll::Ready(Some(Err(CutOff)));
+        }
+        if let Some(piece) = self.lead.next() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        rest.held = None;
+        rest.poll(cx).map(|next| next.map(|chunk| chunk.map(Frame::data)))
+    }
+}
+
+impl std::fmt::Debug for Rest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rest")
+            .field("length", &self.length)
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
