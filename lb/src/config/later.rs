@@ -53,12 +53,6 @@ pub(super) fn check(cx: &mut Context<'_>) {
     }
 }
 
-/// Refuses a value whose machinery comes later.
-pub(super) fn refuse(cx: &mut Context<'_>, span: Span, what: &str) {
-    let key = cx.document.root.path_of(span);
-    cx.report(not_yet(span, what, &key));
-}
-
 fn written(cx: &mut Context<'_>, row: &Later, default: &Node, found: &Found<'_>, node: &Node) {
     let mut differing = Vec::new();
     differences(node, default, &found.path, &mut differing);

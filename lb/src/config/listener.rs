@@ -96,7 +96,7 @@ pub struct ListenerTls {
 }
 
 /// A certificate and its key. Both files are read again when they change.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// The chain in PEM form, the server's own certificate first.
     pub cert_file: PathBuf,

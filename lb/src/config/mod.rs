@@ -65,7 +65,10 @@ pub use self::{
     name::{Name, model_name_fault},
     observe::{Log, LogFormat, LogLevel, Metrics},
     preset::{Failover, Preset},
-    provider::{AuthHeader, ClientTls, Connections, Endpoint, Provider, Retries, Timeouts},
+    provider::{
+        AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Retries,
+        Timeouts,
+    },
     report::Report,
     route::{HeaderChanges, HostPattern, Match, Route, To},
     schema::schema,

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ApiKey, Name, Scheme, Url};
+use super::{ApiKey, Certificate, Host, Name, Scheme, Secret, Url};
 use crate::policy::outcome::StatusSet;
 use crate::policy::{breaker, budget, health};
 
@@ -37,6 +37,8 @@ pub struct Provider {
     pub tls: ClientTls,
     /// Kept-alive connections.
     pub connections: Connections,
+    /// How names are looked up.
+    pub dns: Dns,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// When an endpoint is ejected; `None` is never.
@@ -53,6 +55,17 @@ pub struct Provider {
     pub kernel_signals: bool,
     /// Requests in flight, each until its response body ends; 0 is no limit.
     pub concurrency: u32,
+}
+
+impl Provider {
+    /// Where connections for an endpoint at `url` go: to the proxy, where there is one; a socket file is on this
+    /// machine, and needs none.
+    pub fn reached_at<'a>(&'a self, url: &'a Url) -> &'a Url {
+        match &self.connections.proxy {
+            Some(proxy) if !matches!(url.host(), Host::Socket(_)) => &proxy.url,
+            _ => url,
+        }
+    }
 }
 
 /// Trying again inside a provider, on another endpoint where there is one.
@@ -106,6 +119,8 @@ pub struct ClientTls {
     pub server_name: Option<String>,
     /// False accepts any certificate.
     pub verify: bool,
+    /// What is shown to an endpoint that asks for a certificate.
+    pub client: Option<Certificate>,
 }
 
 /// Kept-alive connections to an endpoint.
@@ -115,6 +130,47 @@ pub struct Connections {
     pub max_idle_per_endpoint: u32,
     /// What the file says; [`Connections::idle_timeout`] has the answer.
     pub(super) idle_timeout: Option<Duration>,
+    /// Which HTTP is spoken.
+    pub http_version: HttpVersion,
+    /// Connections to one endpoint, in the whole process; 0 is no limit. At the limit a request waits for as long as
+    /// connecting may take.
+    pub max_per_endpoint: u32,
+    /// Older connections take no new request; `None` is no limit.
+    pub max_age: Option<Duration>,
+    /// Requests at a time on one connection of HTTP/2.
+    pub max_streams: u32,
+    /// A proxy that is asked for a tunnel to every endpoint.
+    pub proxy: Option<ConnectProxy>,
+}
+
+/// Which HTTP is spoken to a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpVersion {
+    /// What the endpoint offers.
+    Auto,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// A proxy that makes tunnels by CONNECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectProxy {
+    /// `http`, a host and a port.
+    pub url: Url,
+    /// Who it is told that we are.
+    pub user: Option<(String, Secret)>,
+}
+
+/// How names are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dns {
+    /// How long an answer is used, give or take a tenth.
+    pub refresh: Duration,
+    /// How soon a failed look-up is tried again.
+    pub failure_refresh: Duration,
 }
 
 impl Connections {

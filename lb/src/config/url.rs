@@ -5,12 +5,14 @@ mod host;
 use std::{
     fmt,
     net::{IpAddr, Ipv6Addr},
+    path::PathBuf,
     str::FromStr,
 };
 
 pub use self::host::Host;
 
-/// The address of an endpoint: `http` or `https`, a host, and what comes before every request path.
+/// The address of an endpoint: `http` or `https` and a host, or `unix:` and a socket file; and what comes before every
+/// request path, behind a colon where a file is before it (`unix:/run/vllm.sock:/v1`).
 ///
 /// There is no user info and no fragment: neither means anything here, and a password in a URL would end up in logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,10 @@ impl Url {
 
     /// What `Host` says: the port is left out where it is the scheme's own.
     pub fn authority(&self) -> String {
-        if self.port == self.scheme.default_port() {
+        if matches!(self.host, Host::Socket(_)) {
+            // A file has no name that a server could know.
+            "localhost".to_owned()
+        } else if self.port == self.scheme.default_port() {
             self.host.to_string()
         } else {
             format!("{}:{}", self.host, self.port)
@@ -87,7 +92,11 @@ impl Scheme {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.path)?;
+        match &self.host {
+            Host::Socket(file) if self.path.is_empty() => write!(f, "unix:{}", file.display())?,
+            Host::Socket(file) => write!(f, "unix:{}:{}", file.display(), self.path)?,
+            _ => write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.path)?,
+        }
         self.query.as_ref().map_or(Ok(()), |query| write!(f, "?{query}"))
     }
 }
@@ -108,10 +117,10 @@ pub enum UrlFault {
     #[error("has no valid port")]
     Port,
     /// It begins with something else than the schemes that lb speaks.
-    #[error("must begin with http:// or https://")]
+    #[error("must begin with http://, https:// or unix:/")]
     Scheme,
-    /// It names a socket file.
-    #[error("names a unix socket")]
+    /// It begins with `unix:`, and no absolute path of a file follows.
+    #[error("must name the socket by its whole path")]
     Unix,
     /// It holds `user@` or `user:password@`.
     #[error("holds a user or password, which belongs in api_key_file or headers")]
@@ -122,6 +131,11 @@ impl FromStr for Url {
     type Err = UrlFault;
 
     fn from_str(text: &str) -> Result<Self, UrlFault> {
+        if let Some((scheme, rest)) = text.split_once(':')
+            && scheme.eq_ignore_ascii_case("unix")
+        {
+            return socket(rest);
+        }
         let (scheme, rest) = scheme(text)?;
         if rest.contains('#') {
             return Err(UrlFault::Fragment);
@@ -131,32 +145,55 @@ impl FromStr for Url {
         if authority.contains('@') {
             return Err(UrlFault::UserInfo);
         }
-        if !tail
-            .bytes()
-            .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'<' | b'>' | b'\\'))
-        {
-            return Err(UrlFault::Illegal);
-        }
+        let (path, query) = path_and_query(tail)?;
         let (host, port) = host_and_port(authority)?;
-        let (path, query) = match tail.split_once('?') {
-            Some((path, query)) => (path, Some(query.to_owned())),
-            None => (tail, None),
-        };
         Ok(Self {
             scheme,
             host,
             port: port.unwrap_or_else(|| scheme.default_port()),
-            path: path.trim_end_matches('/').to_owned(),
-            query: query.filter(|q| !q.is_empty()),
+            path,
+            query,
         })
     }
 }
 
-fn scheme(text: &str) -> Result<(Scheme, &str), UrlFault> {
-    let (scheme, rest) = text.split_once(':').ok_or(UrlFault::Scheme)?;
-    if scheme.eq_ignore_ascii_case("unix") {
+/// What follows `unix:`.
+fn socket(rest: &str) -> Result<Url, UrlFault> {
+    let (file, tail) = rest.split_once(':').unwrap_or((rest, ""));
+    let named = file.starts_with('/') && !file.ends_with('/') && !file.contains('\0');
+    if !named || !(tail.is_empty() || tail.starts_with(['/', '?'])) {
         return Err(UrlFault::Unix);
     }
+    if tail.contains('#') {
+        return Err(UrlFault::Fragment);
+    }
+    let (path, query) = path_and_query(tail)?;
+    Ok(Url {
+        scheme: Scheme::Http,
+        host: Host::Socket(PathBuf::from(file)),
+        port: Scheme::Http.default_port(),
+        path,
+        query,
+    })
+}
+
+fn path_and_query(tail: &str) -> Result<(String, Option<String>), UrlFault> {
+    let legal = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'<' | b'>' | b'\\');
+    if !tail.bytes().all(legal) {
+        return Err(UrlFault::Illegal);
+    }
+    let (path, query) = match tail.split_once('?') {
+        Some((path, query)) => (path, Some(query.to_owned())),
+        None => (tail, None),
+    };
+    Ok((
+        path.trim_end_matches('/').to_owned(),
+        query.filter(|query| !query.is_empty()),
+    ))
+}
+
+fn scheme(text: &str) -> Result<(Scheme, &str), UrlFault> {
+    let (scheme, rest) = text.split_once(':').ok_or(UrlFault::Scheme)?;
     let rest = rest.strip_prefix("//").ok_or(UrlFault::Scheme)?;
     match () {
         () if scheme.eq_ignore_ascii_case("http") => Ok((Scheme::Http, rest)),

@@ -64,12 +64,11 @@ impl Client {
         } else {
             destination.pool.take(self.worker, begun)
         };
-        let reused_at = pooled.is_some().then_some(begun);
-        let mut connection = match pooled {
-            Some(connection) => connection,
+        let (mut connection, reused_at) = match pooled {
+            Some(connection) => (connection, Some(begun)),
             // Boxed, so that requests on idle connections do not carry the room for a TLS handshake or a stream.
             None => match Box::pin(self.open(request, &mut None, destination, fresh, connect_limit)).await? {
-                Opened::Connection(connection) => connection,
+                Opened::Connection(connection, reused_at) => (connection, reused_at),
                 Opened::Answered(response) => return Ok(*response),
             },
         };
@@ -94,7 +93,7 @@ impl Client {
     ) -> Result<Response<Incoming>, Error> {
         let opening = self.open(request, body, destination, fresh, connect_limit);
         let mut connection = match Box::pin(opening).await? {
-            Opened::Connection(connection) => connection,
+            Opened::Connection(connection, _) => connection,
             Opened::Answered(response) => return Ok(*response),
         };
         let outgoing = match body.take() {
@@ -111,7 +110,7 @@ impl Client {
         }
     }
 
-    /// A new connection of HTTP/1.1, or the answer from one that is shared.
+    /// A connection of HTTP/1.1, new but for one that came free while its place was waited for, or the answer from one that is shared.
     async fn open(
         &self,
         request: &Request<'_>,
@@ -120,11 +119,14 @@ impl Client {
         fresh: bool,
         limit: Duration,
     ) -> Result<Opened, Error> {
-        match self
-            .connect(destination, fresh, request.upgrade.is_some(), limit)
-            .await?
-        {
-            Link::Own(connection) => Ok(Opened::Connection(connection)),
+        let needs = Needs {
+            fresh,
+            // A body that is sent once must not meet a connection that may be stale.
+            untouched: fresh || body.is_some(),
+            http1: request.upgrade.is_some(),
+        };
+        match self.connect(destination, needs, limit).await? {
+            Link::Own(connection, reused_at) => Ok(Opened::Connection(connection, reused_at)),
             Link::Shared { slot, reused } => {
                 let how = How::new(destination, reused, fresh);
                 let response = http2::send(slot, request, body, how).await?;
@@ -155,17 +157,30 @@ impl Client {
     async fn connect(
         &self,
         destination: &Arc<Destination>,
-        fresh: bool,
-        http1_only: bool,
+        needs: Needs,
         limit: Duration,
     ) -> Result<Link, Error> {
         let begun = Instant::now();
-        if http1_only || destination.expected() == Expected::Http1 {
-            let open = self.place(destination, limit).await?;
+        if needs.http1 || destination.expected() == Expected::Http1 {
+            let open = match self.place(destination, needs.untouched, limit).await? {
+                Free::Connection(connection) => return Ok(Link::Own(connection, Some(Instant::now()))),
+                Free::Place(open) => open,
+            };
             let left = limit.saturating_sub(begun.elapsed());
-            let connection = dial(destination, self.hook.as_ref(), open, http1_only, left).await?;
-            return Ok(Link::Own(connection));
+            let connection = dial(destination, self.hook.as_ref(), open, needs.http1, left).await?;
+            return Ok(Link::Own(connection, None));
         }
+        self.join(destination, needs.fresh, begun, limit).await
+    }
+
+    /// As [`Self::connect`], where others may share what is made.
+    async fn join(
+        &self,
+        destination: &Arc<Destination>,
+        fresh: bool,
+        begun: Instant,
+        limit: Duration,
+    ) -> Result<Link, Error> {
         let pool = &destination.pool;
         let shared = || {
             let slot = (!fresh).then(|| pool.take_shared(self.worker, Instant::now()));
@@ -181,15 +196,16 @@ impl Client {
             return Ok(link);
         }
         let turn = Some(turn).filter(|_| destination.expected() != Expected::Http1);
-        let open = self
-            .place(destination, limit.saturating_sub(begun.elapsed()))
-            .await?;
+        let left = limit.saturating_sub(begun.elapsed());
+        let Free::Place(open) = self.place(destination, true, left).await? else {
+            return Err(Error::Full);
+        };
         let left = limit.saturating_sub(begun.elapsed());
         let connection = dial(destination, self.hook.as_ref(), open, false, left).await?;
         let http2 = destination.is_http2_only() || connection.stream.agreed_on_http2();
         destination.learn(http2);
         if !http2 {
-            return Ok(Link::Own(connection));
+            return Ok(Link::Own(connection, None));
         }
         let shared = Multiplexed::start(connection, pool.max_streams()).await?;
         pool.share(self.worker, &shared);
@@ -199,14 +215,27 @@ impl Client {
     }
 
     /// The right to open a connection. At the limit it is waited for, as long as connecting may take: a connection that
-    /// comes free in time is as good as one that takes that long to be made.
-    async fn place(&self, destination: &Destination, limit: Duration) -> Result<Open, Error> {
+    /// comes free in time is as good as one that takes that long to be made, and if it is this worker's it is taken
+    /// itself, unless it has to be an `untouched` one.
+    async fn place(
+        &self,
+        destination: &Destination,
+        untouched: bool,
+        limit: Duration,
+    ) -> Result<Free, Error> {
+        if let Some(open) = destination.pool.reserve_unless_full() {
+            return Ok(Free::Place(open));
+        }
         let waiting = async {
             loop {
                 // Made before the look, so that what comes free between the look and the wait is not missed.
                 let freed = destination.pool.freed();
+                let idle = (!untouched).then(|| destination.pool.take(self.worker, Instant::now()));
+                if let Some(connection) = idle.flatten() {
+                    return Free::Connection(connection);
+                }
                 if let Some(open) = destination.pool.reserve() {
-                    return open;
+                    return Free::Place(open);
                 }
                 match freed {
                     Some(freed) => freed.await,
@@ -221,13 +250,29 @@ impl Client {
 /// What comes of a request for which no connection was idle.
 enum Opened {
     Answered(Box<Response<Incoming>>),
+    Connection(Connection, Option<Instant>),
+}
+
+/// What a request asks of its connection.
+#[derive(Clone, Copy)]
+struct Needs {
+    /// None that was there before, shared or not.
+    fresh: bool,
+    /// If it is for this request alone, none that was there before.
+    untouched: bool,
+    http1: bool,
+}
+
+/// What was waited for.
+enum Free {
     Connection(Connection),
+    Place(Open),
 }
 
 /// What a request goes over, if not over an idle connection.
 enum Link {
-    /// A connection for it alone.
-    Own(Connection),
+    /// A connection for it alone, and since when if it was idle.
+    Own(Connection, Option<Instant>),
     /// A place among others.
     Shared { slot: Slot, reused: bool },
 }

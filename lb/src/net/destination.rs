@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::place::{Peer, Place};
+use tokio::time::Instant;
+
+use super::place::{Addresses, Peer, Place};
 use super::pool::Pool;
 use super::tls::Tls;
 use super::tunnel::Proxy;
@@ -56,10 +58,10 @@ pub struct Destination {
 impl Destination {
     /// With one shard of connections for each of `workers` (at least one).
     ///
-    /// Connecting tries the addresses in the order given; an empty list makes every request fail with
+    /// Connections begin at the addresses in turn, and go through the others where one gives none; an empty list makes every request fail with
     /// [`Error::Dns`](super::Error::Dns) until [`Self::set_addresses`] is called.
     pub fn new(addresses: &[SocketAddr], tls: Option<Arc<Tls>>, limits: Limits, workers: usize) -> Self {
-        Self::at(Place::Tcp(addresses.into()), tls, limits, workers)
+        Self::at(Place::Tcp(Addresses::new(addresses)), tls, limits, workers)
     }
 
     /// Behind a socket file. Its addresses are never set.
@@ -109,12 +111,19 @@ impl Destination {
     pub fn set_addresses(&self, addresses: &[SocketAddr]) {
         let mut place = self.lock();
         let Place::Tcp(current) = &mut *place else { return };
-        let all_stay = current.iter().all(|old| addresses.contains(old));
-        *current = addresses.into();
+        let all_stay = current.replace(addresses);
         drop(place);
         if !all_stay {
             self.pool
                 .retain_peers(|peer| matches!(peer, Peer::Tcp(address) if addresses.contains(address)));
+        }
+    }
+
+    /// The addresses that there are now; none for a socket file.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        match &*self.lock() {
+            Place::Tcp(addresses) => addresses.all().to_vec(),
+            Place::Unix(_) => Vec::new(),
         }
     }
 
@@ -140,18 +149,18 @@ impl Destination {
         self.pool.idle()
     }
 
-    pub(super) fn place(&self) -> Place {
-        match &*self.lock() {
-            Place::Tcp(addresses) => Place::Tcp(Arc::clone(addresses)),
-            Place::Unix(path) => Place::Unix(path.clone()),
+    /// The addresses that a connection is to try, in this order, or the socket file.
+    pub(super) fn line(&self) -> Result<Vec<SocketAddr>, PathBuf> {
+        match &mut *self.lock() {
+            Place::Tcp(addresses) => Ok(addresses.line(Instant::now())),
+            Place::Unix(path) => Err(path.clone()),
         }
     }
 
-    /// Its addresses, in the order in which they are tried; none behind a socket file.
-    pub fn addresses(&self) -> Arc<[SocketAddr]> {
-        match &*self.lock() {
-            Place::Tcp(addresses) => Arc::clone(addresses),
-            Place::Unix(_) => Arc::new([]),
+    /// What came of trying an address.
+    pub(super) fn tried(&self, address: SocketAddr, connected: bool) {
+        if let Place::Tcp(addresses) = &mut *self.lock() {
+            addresses.tried(address, connected, Instant::now());
         }
     }
 

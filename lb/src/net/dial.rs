@@ -15,7 +15,7 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
 use super::fate::Followed;
-use super::place::{Peer, Place};
+use super::place::Peer;
 use super::pool::{Connection, Open};
 use super::stream::Stream;
 use super::{Destination, Error};
@@ -44,9 +44,9 @@ pub(super) async fn dial(
     limit: Duration,
 ) -> Result<Connection, Error> {
     let begun = Instant::now();
-    let addresses = match destination.place() {
-        Place::Tcp(addresses) => addresses,
-        Place::Unix(path) => return unix(&path, open, limit).await,
+    let addresses = match destination.line() {
+        Ok(addresses) => addresses,
+        Err(path) => return unix(&path, open, limit).await,
     };
     let raw = connect_first(destination, &addresses, hook, limit).await?;
     let left = limit.saturating_sub(begun.elapsed());
@@ -81,11 +81,11 @@ pub async fn reach(
     hook: Option<&SocketHook>,
     limit: Duration,
 ) -> Result<(), Error> {
-    match destination.place() {
-        Place::Tcp(addresses) => connect_first(destination, &addresses, hook, limit)
+    match destination.line() {
+        Ok(addresses) => connect_first(destination, &addresses, hook, limit)
             .await
             .map(drop),
-        Place::Unix(path) => timeout(limit, UnixStream::connect(path))
+        Err(path) => timeout(limit, UnixStream::connect(path))
             .await
             .map_err(|_elapsed| Error::ConnectTimeout)?
             .map(drop)
@@ -114,10 +114,17 @@ async fn connect_first(
         let left = limit.saturating_sub(begun.elapsed());
         let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         failure = match timeout(left / untried, connect(destination, hook, address)).await {
-            Ok(Ok(raw)) => return Ok(raw),
+            Ok(Ok(raw)) => {
+                destination.tried(address, true);
+                return Ok(raw);
+            }
             Ok(Err(error)) => error,
             Err(_) => Error::ConnectTimeout,
         };
+        // A fault of this machine says nothing of the address.
+        if !matches!(failure, Error::Local(_)) {
+            destination.tried(address, false);
+        }
     }
     Err(failure)
 }

@@ -204,22 +204,30 @@ impl Pool {
         self.counts.freed.as_ref().map(Notify::notified)
     }
 
-    /// The right to open a connection. At the limit an idle one, of whatever worker, makes room.
-    pub(super) fn reserve(&self) -> Option<Open> {
+    /// The right to open a connection, where there is room for one.
+    pub(super) fn reserve_unless_full(&self) -> Option<Open> {
         let max = if self.limits.max_open == 0 {
             usize::MAX
         } else {
             self.limits.max_open
         };
-        loop {
-            if self.counts.open.fetch_add(1, Ordering::Relaxed) < max {
-                let generation = self.generation.load(Ordering::Acquire);
-                return Some(Open {
-                    counts: Arc::clone(&self.counts),
-                    generation,
-                });
-            }
+        if self.counts.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.counts.open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let generation = self.generation.load(Ordering::Acquire);
+        Some(Open {
+            counts: Arc::clone(&self.counts),
+            generation,
+        })
+    }
+
+    /// The right to open a connection. At the limit an idle one, of whatever worker, makes room.
+    pub(super) fn reserve(&self) -> Option<Open> {
+        loop {
+            if let Some(open) = self.reserve_unless_full() {
+                return Some(open);
+            }
             if !self.evict() {
                 return None;
             }

@@ -42,7 +42,7 @@ impl AsyncRead for Upgraded {
                 .connection
                 .poll_remedy(Remedy::End, cx)
                 .map(|()| Err(io::ErrorKind::ConnectionAborted.into())),
-            read => read,
+            read @ Poll::Ready(_) => read,
         }
     }
 }

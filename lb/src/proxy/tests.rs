@@ -181,12 +181,12 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
         routes: vec![route(), route()],
     };
     let shared = Shared {
-        access: None,
         live: ArcSwap::from_pointee(live),
         metrics,
         clock,
         buffers: Arc::new(Budget::new(1 << 20)),
         via: Via::new(1),
+        access: None,
         drain: watch::Sender::new(Drain::No),
         started: 0,
     };

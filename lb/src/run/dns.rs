@@ -9,16 +9,9 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::kernel::Kernel;
-use crate::config::{Config, Host};
+use crate::config::{Config, Dns, Host, Url};
 use crate::net::Destination;
 use crate::proxy::Route;
-
-/// How long an answer is used. The system's resolver knows no more of its time to live than we are told, and rollouts
-/// of what is behind a name take about this long.
-const REFRESH: Duration = Duration::from_secs(30);
-
-/// How soon a failed look-up is tried again.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// How long a reload waits for the addresses of new names, so that no request meets an endpoint without any.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,6 +22,8 @@ pub(super) struct Named {
     destination: Weak<Destination>,
     host: String,
     port: u16,
+    /// The system's resolver knows no more of an answer's time to live than we are told.
+    timing: Dns,
 }
 
 /// The endpoints with a name among those that `is_new` says are new. `routes` are those of `config`, in its order.
@@ -37,16 +32,20 @@ pub(super) fn named(
     routes: &[Route],
     is_new: impl Fn(&Arc<Destination>) -> bool,
 ) -> Vec<Named> {
-    let endpoints = config.providers.iter().flat_map(|provider| &provider.endpoints);
-    let one = |(endpoint, route): (&crate::config::Endpoint, &Route)| match endpoint.url.host() {
+    let places = config.providers.iter().flat_map(|provider| {
+        let endpoints = provider.endpoints.iter();
+        endpoints.map(|endpoint| (provider.dns, provider.reached_at(&endpoint.url)))
+    });
+    let one = |((timing, place), route): ((Dns, &Url), &Route)| match place.host() {
         Host::Name(host) if is_new(&route.destination) => Some(Named {
             destination: Arc::downgrade(&route.destination),
             host: host.clone(),
-            port: endpoint.url.port(),
+            port: place.port(),
+            timing,
         }),
         _ => None,
     };
-    endpoints.zip(routes).filter_map(one).collect()
+    places.zip(routes).filter_map(one).collect()
 }
 
 /// Looks the names up once, for a second at most; those that are not known by then stay without addresses for now.
@@ -87,15 +86,16 @@ async fn keep_one(named: Named, kernel: Arc<Kernel>) {
                     kernel.cover(&addresses);
                     known = addresses;
                 }
-                REFRESH.mul_f64(0.9 + 0.2 * fastrand::f64())
+                // Jitter, so that names that were looked up together are not for ever.
+                named.timing.refresh.mul_f64(0.9 + 0.2 * fastrand::f64())
             }
             Ok(_) => {
                 tracing::warn!(host = %named.host, "name has no address: the last good ones stay");
-                RETRY
+                named.timing.failure_refresh
             }
             Err(error) => {
                 tracing::warn!(host = %named.host, %error, "name does not resolve: the last good addresses stay");
-                RETRY
+                named.timing.failure_refresh
             }
         };
         drop(destination);

@@ -80,7 +80,7 @@ async fn a_provider_without_room_is_left_for_the_next_target_at_once() {
 async fn where_there_is_nobody_else_the_same_endpoint_is_tried_again() {
     let (gpu, lb) = alone(Script::completion("gpu"), "retries: { max_attempts: 3 }").await;
     gpu.next(Script::error(503));
-    gpu.next(Script::silent().close());
+    gpu.next(Script::error(500));
     assert_eq!(said(&lb).await, "gpu");
     assert_eq!((gpu.requests().len(), retries(&lb, "sent").await), (3, 2));
     lb.idle().await;

@@ -92,9 +92,10 @@ async fn only_streams_that_are_not_exempt_take_part() {
 async fn what_fails_without_being_an_overload_leaves_the_share_alone() {
     let (preferred, _alternate, lb) = pair(Script::silent()).await;
     for script in [
+        // First, on a new connection: on a reused one it would be stale, and tried again.
+        Script::silent().close(),
         Script::error(500),
         Script::error(502),
-        Script::silent().close(),
         Script::stream().end(),
     ] {
         preferred.next(script);

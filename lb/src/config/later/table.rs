@@ -16,29 +16,6 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 
 pub(super) const LATER: &[Later] = &[
     later("admin.dashboard", "true", "the dashboard"),
-    later("providers.*.tls.client_cert_file", "null", "a client certificate"),
-    later("providers.*.tls.client_key_file", "null", "a client certificate"),
-    later(
-        "providers.*.connections.max_per_endpoint",
-        "0",
-        "a limit on an endpoint's connections",
-    ),
-    later(
-        "providers.*.connections.max_age_ms",
-        "0",
-        "a limit on a connection's age",
-    ),
-    later(
-        "providers.*.connections.max_streams_per_connection",
-        "64",
-        "HTTP/2 to providers",
-    ),
-    later("providers.*.connections.proxy", "null", "a CONNECT proxy"),
-    later(
-        "providers.*.dns",
-        "{ refresh_ms: 30000, failure_refresh_ms: 5000 }",
-        "looking names up again",
-    ),
     later("providers.*.health.slow_start_ms", "0", "slow start"),
     later("providers.*.health.active", "null", "active probing"),
     later("providers.*.retries.hedge_after_ms", "null", "hedging"),
@@ -89,11 +66,6 @@ pub(super) const WORDS: &[Words] = &[
         key: "providers.*.balance",
         built: &["least_inflight"],
         what: "this way of choosing an endpoint",
-    },
-    Words {
-        key: "providers.*.connections.http_version",
-        built: &["auto", "http1"],
-        what: "HTTP/2 to providers",
     },
     Words {
         key: "kernel.attach",

@@ -25,7 +25,7 @@ pub(super) use self::{
     front::{Admin, Auth, ClientKey, Listener, ListenerTls, Server},
     model::{Aimd, Failover, Fallback, Kind, Model, Peek, Preset, Scope, Target},
     process::{Attach, Kernel, Log, LogFormat, Metrics, Rst, Signals, Steps, Store, Tracing},
-    provider::{ClientTls, Connections, Endpoint, Provider, Timeouts},
+    provider::{ClientTls, Connections, Dns, Endpoint, Provider, Timeouts},
     route::{HeaderChanges, Match, Route, To},
     status::Status,
     traffic::{Active, Breaker, Health, RateLimit, Retries},

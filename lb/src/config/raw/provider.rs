@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Breaker, Health, Maybe, RateLimit, Retries};
 use crate::config::{
-    AuthHeader,
+    AuthHeader, HttpVersion,
     span::{Entries, Spanned},
 };
 
@@ -120,20 +120,8 @@ pub(in crate::config) struct Connections {
     pub(in crate::config) proxy: Maybe<String>,
 }
 
-/// Which HTTP is spoken to a provider.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::config) enum HttpVersion {
-    /// What the endpoint offers.
-    Auto,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2.
-    Http2,
-}
-
 /// How names are looked up.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Dns {
     /// Milliseconds between two look-ups.

@@ -27,10 +27,6 @@ pub(super) fn traffic(cx: &mut Context<'_>, raw: &raw::Provider) {
             self::active(cx, active);
         }
     }
-    if let Some(dns) = &raw.dns {
-        cx.bounds(&dns.refresh_ms, "E256", 100..=DAY_MS);
-        cx.bounds(&dns.failure_refresh_ms, "E256", 100..=DAY_MS);
-    }
     cx.bounds(&raw.max_pending, "E256", 0..=1_000_000);
     cx.bounds(&raw.pending_timeout_ms, "E256", 1..=HOUR_MS);
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::config::{
     Endpoint, Host, Name, Provider, Scheme, Span, Url, UrlFault, diagnostic::Diagnostic, environment::What,
-    later, path::Path, raw, span::Spanned,
+    path::Path, raw, span::Spanned,
 };
 
 /// A provider's endpoints, where `span` is the provider.
@@ -77,14 +77,12 @@ fn url(cx: &mut Context<'_>, written: &Spanned<String>) -> Url {
         }
         Err(fault) => fault,
     };
-    if fault == UrlFault::Unix {
-        later::refuse(cx, written.span, "an endpoint behind a unix socket");
+    let help = if fault == UrlFault::Unix {
+        "write it as unix:/run/server.sock, or with a path as unix:/run/server.sock:/v1"
     } else {
-        cx.report(
-            Diagnostic::error("E305", written.span, format!("the URL {fault}"))
-                .help("write it as http://host:8000/v1 or https://host/v1"),
-        );
-    }
+        "write it as http://host:8000/v1 or https://host/v1"
+    };
+    cx.report(Diagnostic::error("E305", written.span, format!("the URL {fault}")).help(help));
     // Different for every place, so that two faults are not also a duplicate.
     format!("http://invalid-{}", written.span.start)
         .parse()

@@ -12,6 +12,7 @@ mod access;
 mod aimd;
 mod bound;
 mod check;
+mod connections;
 mod context;
 mod embedding;
 mod endpoint;

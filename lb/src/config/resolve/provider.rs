@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::{
     check,
+    connections::{connections, dns},
     context::{Context, DAY_MS, NULL, Whole},
     endpoint::{endpoints, warn_of_open_keys},
     found::need_file,
@@ -13,7 +14,7 @@ use super::{
     retries::retries,
 };
 use crate::config::{
-    ApiKey, AuthHeader, ClientTls, Connections, Provider, Secret, Timeouts, Url,
+    ApiKey, AuthHeader, Certificate, ClientTls, Provider, Secret, Timeouts, Url,
     diagnostic::Diagnostic,
     environment::What,
     explain::Origin,
@@ -52,6 +53,7 @@ fn provider(
     let raw = &raw.value;
     check::traffic(cx, raw);
     let name = cx.name(name);
+    let dns = dns(cx, &at.key("dns"), raw.dns.as_ref());
     let connections = connections(cx, &at.key("connections"), raw);
     let timeouts = timeouts(cx, &at.key("timeouts"), raw);
     let (health, count_backpressure, fail_open) = health(cx, &at.key("health"), raw);
@@ -73,6 +75,7 @@ fn provider(
         headers: headers(cx, at, "headers", &raw.headers),
         tls: tls(cx, &at.key("tls"), raw),
         connections,
+        dns,
         timeouts,
         health,
         count_backpressure,
@@ -202,30 +205,32 @@ fn tls(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> ClientTls {
         ca_file: cx.text(at, "ca_file", &raw.ca_file).map(PathBuf::from),
         server_name: cx.text(at, "server_name", &raw.server_name),
         verify: cx.flag(at, "verify", &raw.verify, true),
+        client: client(cx, at, raw),
     }
 }
 
-fn connections(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Connections {
-    let nothing = raw::Connections::default();
-    let raw = raw.connections.as_ref().unwrap_or(&nothing);
-    cx.setting(at, "http_version", &raw.http_version, Some("auto".to_owned()));
-    cx.bounds(&raw.max_per_endpoint, "E256", 0..=1_000_000);
-    cx.bounds(&raw.max_age_ms, "E256", 0..=DAY_MS);
-    cx.bounds(&raw.max_streams_per_connection, "E256", 1..=1000);
-    cx.bounds(&raw.idle_timeout_ms, "E256", 1..=DAY_MS);
-    cx.setting(at, "idle_timeout_ms", &raw.idle_timeout_ms, Some(NULL.to_owned()));
-    Connections {
-        max_idle_per_endpoint: cx.count(
-            at,
-            "max_idle_per_endpoint",
-            &raw.max_idle_per_endpoint,
-            Whole::new(64, 0..=1_000_000),
-        ),
-        idle_timeout: raw
-            .idle_timeout_ms
-            .as_ref()
-            .map(|ms| std::time::Duration::from_millis(ms.value)),
+/// The certificate that is shown to endpoints, with its key.
+fn client(cx: &mut Context<'_>, at: &Path, raw: &raw::ClientTls) -> Option<Certificate> {
+    need_file(cx, &raw.client_cert_file, What::File);
+    need_file(cx, &raw.client_key_file, What::Secret);
+    let chain = cx.text(at, "client_cert_file", &raw.client_cert_file);
+    let key = cx.text(at, "client_key_file", &raw.client_key_file);
+    let alone = match (&raw.client_cert_file, &raw.client_key_file) {
+        (Some(one), None) => Some((one.span, "this certificate has no client_key_file beside it")),
+        (None, Some(one)) => Some((one.span, "this key has no client_cert_file beside it")),
+        _ => None,
+    };
+    if let Some((span, label)) = alone {
+        cx.report(
+            Diagnostic::error("E304", span, "a certificate and its key belong together")
+                .label(label)
+                .help("set both, or none"),
+        );
     }
+    Some(Certificate {
+        cert_file: chain?.into(),
+        key_file: key?.into(),
+    })
 }
 
 fn timeouts(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Timeouts {

@@ -1,6 +1,6 @@
 //! The host of a URL.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, path::PathBuf};
 
 /// A host as a URL writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub enum Host {
     Address(IpAddr),
     /// A name for the resolver, in lower case.
     Name(String),
+    /// A socket file of this machine.
+    Socket(PathBuf),
 }
 
 impl Host {
@@ -21,6 +23,7 @@ impl Host {
             Self::Address(IpAddr::V6(ip)) => {
                 ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
             }
+            Self::Socket(_) => true,
             Self::Name(name) => {
                 !name.contains('.') || PRIVATE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
             }
@@ -34,6 +37,7 @@ impl fmt::Display for Host {
             Self::Address(IpAddr::V4(ip)) => write!(f, "{ip}"),
             Self::Address(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
             Self::Name(name) => f.write_str(name),
+            Self::Socket(file) => write!(f, "{}", file.display()),
         }
     }
 }

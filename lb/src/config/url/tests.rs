@@ -40,6 +40,25 @@ fn a_slash_at_the_end_means_the_same_as_none() {
     assert_eq!(url("http://a?").query(), None);
 }
 
+// [NET-34]
+#[test]
+fn a_socket_file_may_have_a_path_behind_it() {
+    for (text, path, query) in [
+        ("unix:/run/vllm.sock", "", None),
+        ("unix:/run/vllm.sock:/v1", "/v1", None),
+        ("unix:/run/vllm.sock:/v1?a=b", "/v1", Some("a=b")),
+    ] {
+        let u = url(text);
+        assert_eq!(u.host(), &Host::Socket("/run/vllm.sock".into()));
+        assert_eq!((u.scheme(), u.path(), u.query()), (Scheme::Http, path, query));
+        assert_eq!(
+            (u.authority().as_str(), u.to_string().as_str()),
+            ("localhost", text)
+        );
+        assert!(u.host().is_private());
+    }
+}
+
 #[test]
 fn each_fault_is_told_apart() {
     for (text, fault) in [
@@ -47,7 +66,12 @@ fn each_fault_is_told_apart() {
         ("gpu", UrlFault::Scheme),
         ("ftp://gpu", UrlFault::Scheme),
         ("http:/gpu", UrlFault::Scheme),
-        ("unix:/run/vllm.sock", UrlFault::Unix),
+        ("unix:", UrlFault::Unix),
+        ("unix:run/vllm.sock", UrlFault::Unix),
+        ("unix:/run/", UrlFault::Unix),
+        ("unix:/run/vllm.sock:v1", UrlFault::Unix),
+        ("unix:/run/vllm.sock:/v1#x", UrlFault::Fragment),
+        ("unix:/run/vllm.sock:/v 1", UrlFault::Illegal),
         ("http://", UrlFault::Host),
         ("http:///v1", UrlFault::Host),
         ("http://a..b", UrlFault::Host),

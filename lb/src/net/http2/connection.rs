@@ -54,7 +54,7 @@ impl Multiplexed {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(STREAM_WINDOW.saturating_mul(streams).min(MAX_WINDOW))
             .initial_max_send_streams(most)
-            .max_header_list_size(MAX_HEAD_BYTES as u32);
+            .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX));
         let (sender, driver) = builder
             .handshake(io)
             .await

@@ -1,7 +1,7 @@
 //! One request on a connection that others use as well.
 
 use std::error::Error as _;
-use std::future::Future;
+use std::future::Future as _;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ fn sending(request: &Request<'_>, body: Option<Streamed>, cut: &Arc<AtomicBool>,
         },
         (None, Some(pieces)) => Sending::Whole {
             left: request.content_length().unwrap_or(0),
-            pieces: pieces.to_vec().into_iter(),
+            pieces: Vec::from(pieces).into_iter(),
             _upload: slot.upload(),
         },
         (None, None) => Sending::Nothing,
@@ -144,7 +144,9 @@ fn classify(error: hyper::Error, unsent: bool, cut: bool, how: How) -> Error {
     let refused = cause.is_some_and(is_refusal);
     let library = cause.is_some_and(h2::Error::is_library);
     // hyper unwraps what the socket said.
-    let socket = error.source().is_some_and(|source| source.is::<io::Error>());
+    let socket = error
+        .source()
+        .is_some_and(<dyn std::error::Error>::is::<io::Error>);
     let text = match error.source() {
         Some(source) => io::Error::other(format!("{error}: {source}")),
         None => io::Error::other(error),

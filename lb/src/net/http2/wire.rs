@@ -217,7 +217,7 @@ impl AsyncRead for Io {
                 .wire
                 .poll_ended(cx)
                 .map(|()| Err(io::ErrorKind::ConnectionAborted.into())),
-            read => {
+            read @ Poll::Ready(_) => {
                 if !self.greeted {
                     // The first thing an upstream says is how many streams it allows.
                     self.greeted = true;

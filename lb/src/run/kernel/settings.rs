@@ -7,11 +7,14 @@ use crate::kernel::{self, Mode, Settings, signal};
 
 /// Where the endpoints are, as far as that is known: names have no addresses yet, and are covered when they are resolved.
 pub(super) fn destinations(config: &Config) -> Vec<IpAddr> {
-    let endpoints = config.providers.iter().flat_map(|provider| &provider.endpoints);
-    endpoints
-        .filter_map(|endpoint| match endpoint.url.host() {
+    let places = config.providers.iter().flat_map(|provider| {
+        let endpoints = provider.endpoints.iter();
+        endpoints.map(|endpoint| provider.reached_at(&endpoint.url))
+    });
+    places
+        .filter_map(|place| match place.host() {
             Host::Address(ip) => Some(*ip),
-            Host::Name(_) => None,
+            Host::Name(_) | Host::Socket(_) => None,
         })
         .collect()
 }

@@ -1,9 +1,11 @@
+use std::fmt::Write as _;
+
 use super::*;
 
 fn form(parts: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (head, value) in parts {
-        text.push_str(&format!("--b0\r\n{head}\r\n\r\n{value}\r\n"));
+        write!(text, "--b0\r\n{head}\r\n\r\n{value}\r\n").expect("a String takes everything");
     }
     text + "--b0--\r\n"
 }
