@@ -129,6 +129,8 @@ pub struct Cascade {
     tried: Marks,
     /// Passes over the targets that were begun, but for the first.
     passes: u32,
+    /// Visits of this pass.
+    visits: u32,
     /// What the latest attempt is.
     visit: Visit,
     /// The target to stay at.
@@ -149,6 +151,7 @@ impl Cascade {
             targets,
             tried: Marks::default(),
             passes: 0,
+            visits: 0,
             visit: Visit::First,
             stay: None,
             wait: None,
@@ -176,6 +179,7 @@ impl Cascade {
             };
             self.tried.set(target);
             self.attempts += 1;
+            self.visits += 1;
         }
         Step::Try {
             target,
@@ -190,6 +194,7 @@ impl Cascade {
         debug_assert!(self.tried(target), "only a target that was offered can be lost");
         if self.visit != Visit::Retry {
             self.attempts = self.attempts.saturating_sub(1);
+            self.visits = self.visits.saturating_sub(1);
         }
     }
 
@@ -207,6 +212,7 @@ impl Cascade {
     pub fn begin_pass(&mut self, wait: Instant) {
         self.tried = Marks::default();
         self.passes += 1;
+        self.visits = 0;
         self.wait = Some(wait);
     }
 
@@ -216,7 +222,8 @@ impl Cascade {
             && self.untried(standings).any(|(_, standing)| is_possible(standing))
     }
 
-    /// Whether the targets may be gone through once more, and there is one to go to.
+    /// Whether the targets may be gone through once more, and there is one to go to. A pass that came to no visit is the
+    /// last.
     pub fn may_pass_again(&self, standings: &[Standing]) -> bool {
         let mut targets = standings.iter().take(self.targets);
         (1..self.plan.max_attempts).contains(&self.attempts) && targets.any(|standing| is_possible(*standing))

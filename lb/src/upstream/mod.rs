@@ -28,6 +28,7 @@ mod purse;
 mod route;
 mod run;
 mod signals;
+mod standings;
 mod state;
 mod table;
 mod ticket;

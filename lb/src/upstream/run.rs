@@ -8,6 +8,7 @@ use super::chain::{Chain, Link};
 use super::hold::Hold;
 use super::provider::{Provider, Tried, Wish};
 use super::purse::Charge;
+use super::standings::Standings;
 use super::ticket::Ticket;
 use crate::metrics::{AttemptOutcome, RetryOutcome};
 use crate::policy::aimd::Start;
@@ -156,27 +157,16 @@ impl Run {
         now: Instant,
         draw: Draw,
     ) -> Option<Attempt> {
-        let visit = self.cascade.visit();
-        let charge = self.charge.take();
-        let chain = Arc::clone(&self.chain);
-        let (target, provider) = (&chain.links[link], &chain.links[link].provider);
-        let charge = match visit {
-            Visit::First => None,
-            Visit::Again => Some(provider.pay(now)?),
-            Visit::Retry => charge,
+        let paid = self.charge.take();
+        let target = &self.chain.links[link];
+        let provider = &target.provider;
+        let (visit, charge) = match self.cascade.visit() {
+            Visit::First => (None, None),
+            Visit::Again => (None, Some(provider.pay(now)?)),
+            Visit::Retry => (self.visit, paid),
         };
-        let before = self.visit.filter(|_| visit == Visit::Retry);
-        let mut visiting = before.unwrap_or_else(|| Visiting {
-            tries: 0,
-            tried: Tried::default(),
-            deadline: provider.config.retries.total_deadline.map(|limit| now + limit),
-        });
-        let wish = |tried: Tried| Wish {
-            fail_open,
-            tried,
-            entries: &target.entries,
-        };
-        let claim = provider.claim(now, wish(visiting.tried), draw)?;
+        let mut visit = visit.unwrap_or_else(|| Visiting::begin(provider, now));
+        let claim = provider.claim(now, visit.wish(target, fail_open), draw)?;
         match charge {
             None => provider.purse.on_request(now),
             Some(charge) => {
@@ -184,25 +174,25 @@ impl Run {
                 provider.metrics.retries(RetryOutcome::Sent).inc();
             }
         }
-        visiting.tries += 1;
-        visiting.tried.insert(claim.place);
-        self.visit = Some(visiting);
+        visit.tries += 1;
+        visit.tried.insert(claim.place);
+        // On the last target a replica may be what is left; that will be a retry.
+        let may_go_on = !last
+            || (self.may_try_again(target, visit)
+                && provider.has_elsewhere(now, visit.wish(target, false))
+                && provider.purse.allows(now));
+        self.visit = Some(visit);
         self.attempts += 1;
-        self.announce(link, &claim.endpoint.name);
+        if let Some(previous) = self.previous.take() {
+            announce(&self.chain, previous, link, &claim.endpoint.name);
+        }
         let ticket = if self.steered && link == 0 {
             Ticket::open(&target.pool, now)
         } else {
             None
         };
-        // On the last target a replica may be what is left; that will be a retry.
-        let replica = || {
-            self.may_try_again(target, visiting)
-                && provider.has_elsewhere(now, wish(visiting.tried))
-                && provider.purse.allows(now)
-        };
-        let may_go_on = !last || replica();
-        let hold = Hold::take((&chain, link), claim, ticket, now);
-        Some(Attempt::new(hold, self.sent, may_go_on, visiting.deadline))
+        let hold = Hold::take((&self.chain, link), claim, ticket, now);
+        Some(Attempt::new(hold, self.sent, may_go_on, visit.deadline))
     }
 
     /// Whether the tries of a visit allow one more.
@@ -215,22 +205,15 @@ impl Run {
         let standings = Standings::of(&self.chain, now);
         let another_target = self.cascade.has_next(standings.as_slice());
         let target = hold.link();
-        let visit = self.visit.unwrap_or(Visiting {
-            tries: u32::MAX,
-            tried: Tried::default(),
-            deadline: None,
-        });
+        let visit = self
+            .visit
+            .unwrap_or_else(|| Visiting::begin(&target.provider, now));
         let cap = target.provider.config.retries.cap;
-        let wanted = Wish {
-            fail_open: false,
-            tried: visit.tried,
-            entries: &target.entries,
-        };
         let retry = self.may_try_again(target, visit);
         Prospects {
             last: !another_target && !self.cascade.may_pass_again(standings.as_slice()),
             retry,
-            elsewhere: retry && target.provider.has_elsewhere(now, wanted),
+            elsewhere: retry && target.provider.has_elsewhere(now, visit.wish(target, false)),
             asks_for_long: wish.is_some_and(|wish| wish > cap),
             wish: wish.unwrap_or_default(),
             another_target,
@@ -319,55 +302,39 @@ impl Run {
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
+}
 
-    fn announce(&mut self, link: usize, endpoint: &str) {
-        let Some(previous) = self.previous.take() else {
-            return;
-        };
-        let (from, to) = (
-            &self.chain.links[previous.link].provider,
-            &self.chain.links[link].provider,
-        );
-        let reason = previous.reason.as_str();
-        let elapsed_ms = millis(previous.elapsed);
-        if previous.link == link {
-            tracing::info!(model = %self.chain.name, provider = %to.name, endpoint, reason, elapsed_ms, "retrying");
-            return;
+impl Visiting {
+    fn begin(provider: &Provider, now: Instant) -> Self {
+        Self {
+            tries: 0,
+            tried: Tried::default(),
+            deadline: provider.config.retries.total_deadline.map(|limit| now + limit),
         }
-        self.chain.metrics.failovers(previous.reason).inc();
-        tracing::info!(
-            model = %self.chain.name, from = %from.name, to = %to.name, reason, elapsed_ms, "failed over"
-        );
+    }
+
+    fn wish(self, target: &Link, fail_open: bool) -> Wish<'_> {
+        Wish {
+            fail_open,
+            tried: self.tried,
+            entries: &target.entries,
+        }
     }
 }
 
-/// How each target of a chain stands. Chains are short, and those that are need no allocation.
-enum Standings {
-    Few([Standing; FEW], usize),
-    Many(Vec<Standing>),
-}
-
-const FEW: usize = 8;
-
-impl Standings {
-    fn of(chain: &Chain, now: Instant) -> Self {
-        let all = chain.links.iter().map(|link| link.standing(now));
-        if chain.links.len() > FEW {
-            return Self::Many(all.collect());
-        }
-        let mut few = [Standing::Closed; FEW];
-        for (place, standing) in few.iter_mut().zip(all) {
-            *place = standing;
-        }
-        Self::Few(few, chain.links.len())
+/// Says what follows the attempt before: another try, or a switch.
+fn announce(chain: &Chain, previous: Previous, link: usize, endpoint: &str) {
+    let (from, to) = (&chain.links[previous.link].provider, &chain.links[link].provider);
+    let reason = previous.reason.as_str();
+    let elapsed_ms = millis(previous.elapsed);
+    if previous.link == link {
+        tracing::info!(model = %chain.name, provider = %to.name, endpoint, reason, elapsed_ms, "retrying");
+        return;
     }
-
-    fn as_slice(&self) -> &[Standing] {
-        match self {
-            Self::Few(few, count) => &few[..*count],
-            Self::Many(many) => many,
-        }
-    }
+    chain.metrics.failovers(previous.reason).inc();
+    tracing::info!(
+        model = %chain.name, from = %from.name, to = %to.name, reason, elapsed_ms, "failed over"
+    );
 }
 
 /// Whether a request takes part in the share of `link`'s pool.

@@ -198,6 +198,10 @@ async fn another_pass_over_the_targets_is_paid_for_like_a_retry() {
     fail();
     assert_eq!(said(&lb).await, "alt");
     assert_eq!(retries(&lb, "budget").await, 1);
+    // And now both are: the last response is the answer, at once.
+    fail();
+    assert_eq!(lb.chat(false).await.status(), 500);
+    assert_eq!(retries(&lb, "sent").await, 1);
 }
 
 // [RETRY-10]

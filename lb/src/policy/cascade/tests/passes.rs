@@ -114,3 +114,20 @@ fn another_pass_waits_and_then_goes_through_all_targets_again() {
     assert_eq!((cascade.visit(), cascade.passes()), (Visit::Again, 1));
     assert!(!cascade.may_pass_again(&[READY; 2]), "three visits were allowed");
 }
+
+// [CASCADE-15]
+#[test]
+fn a_pass_that_came_to_no_visit_is_the_last() {
+    let mut cascade = Cascade::new(plan(2));
+    for target in [0, 1] {
+        assert_eq!(next(&mut cascade, &[READY; 2]), attempt(target, target == 1));
+    }
+    cascade.begin_pass(LATER);
+    assert_eq!(next(&mut cascade, &[READY; 2]), Step::Wait { until: LATER });
+    for target in [0, 1] {
+        assert_eq!(next(&mut cascade, &[READY; 2]), attempt(target, target == 1));
+        cascade.not_sent(target);
+    }
+    assert_eq!(next(&mut cascade, &[READY; 2]), Step::Stop(Stop::Exhausted));
+    assert!(!cascade.may_pass_again(&[READY; 2]));
+}
