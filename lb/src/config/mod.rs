@@ -67,7 +67,8 @@ pub use self::{
     observe::{Log, LogFormat, LogLevel, Metrics},
     preset::{Failover, Preset},
     provider::{
-        AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Timeouts,
+        AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Retries,
+        Timeouts,
     },
     report::Report,
     route::{HeaderChanges, HostPattern, Match, Route, To},

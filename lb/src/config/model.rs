@@ -37,6 +37,8 @@ pub struct Model {
     pub read: Read,
     /// Silence after the first token, or after the head where nothing streams; `None` is no limit.
     pub stream_idle_timeout: Option<Duration>,
+    /// How long this model is left alone at an endpoint where it could not answer; `None` is not at all.
+    pub cooldown: Option<Duration>,
     /// Continuation pools in definition order; a request with exactly one of a pool's paths goes there.
     pub pools: Vec<NamedPool>,
     /// The default pool, in priority order. At least one.
@@ -74,6 +76,7 @@ impl Model {
             notice: Notice::Header,
             read: Read::Provider,
             stream_idle_timeout,
+            cooldown: None,
             pools: Vec::new(),
             targets: vec![Target {
                 provider,

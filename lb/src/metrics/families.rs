@@ -83,6 +83,9 @@ pub(super) struct Endpoints {
     pub(super) pending: IntGaugeVec,
     pub(super) rate_limit_factor: GaugeVec,
     pub(super) probes: IntCounterVec,
+    pub(super) breaker: IntGaugeVec,
+    pub(super) retries: IntCounterVec,
+    pub(super) cooldown: IntGaugeVec,
 }
 
 impl Metrics {
@@ -329,6 +332,21 @@ impl Endpoints {
                 "lb_probes_total",
                 "Active probes of the endpoint by what they came to.",
                 &["provider", "endpoint", "result"],
+            ),
+            breaker: make.gauges(
+                "lb_breaker_state",
+                "The provider's circuit breaker: 0 closed, 1 open, 2 half-open.",
+                &["provider"],
+            ),
+            retries: make.counters(
+                "lb_retries_total",
+                "Retries in the provider: sent, or not made for want of budget or of time.",
+                &["provider", "outcome"],
+            ),
+            cooldown: make.gauges(
+                "lb_cooldown_active",
+                "1 while the upstream model is left alone at the endpoint.",
+                &["model", "provider", "endpoint"],
             ),
         }
     }

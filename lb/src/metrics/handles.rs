@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, Role};
+use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, RetryOutcome, Role};
 
 /// Counts of one name a client can put in `model`.
 #[derive(Clone, Debug)]
@@ -172,6 +172,23 @@ pub struct ProviderMetrics {
     pub pending: IntGauge,
     /// Part of the configured limit that is in force.
     pub rate_limit_factor: Gauge,
+    /// The breaker: 0 closed, 1 open, 2 half-open.
+    pub breaker: IntGauge,
+    retries: [IntCounter; RetryOutcome::ALL.len()],
+}
+
+impl ProviderMetrics {
+    /// The counter of retries that came to this.
+    pub fn retries(&self, outcome: RetryOutcome) -> &IntCounter {
+        &self.retries[outcome as usize]
+    }
+}
+
+/// The series of one model's cooldown at one endpoint.
+#[derive(Clone, Debug)]
+pub struct CooldownMetrics {
+    /// 1 while it is left alone.
+    pub active: IntGauge,
 }
 
 impl Metrics {
@@ -293,6 +310,22 @@ impl Metrics {
             fail_open_picks: self.endpoints.fail_open.with_label_values(&[provider]),
             pending: self.endpoints.pending.with_label_values(&[provider]),
             rate_limit_factor: self.endpoints.rate_limit_factor.with_label_values(&[provider]),
+            breaker: self.endpoints.breaker.with_label_values(&[provider]),
+            retries: RetryOutcome::ALL.map(|outcome| {
+                self.endpoints
+                    .retries
+                    .with_label_values(&[provider, outcome.as_str()])
+            }),
+        }
+    }
+
+    /// The series of `model`, as `provider` calls it, at one of its endpoints.
+    pub fn cooldown(&self, model: &str, provider: &str, endpoint: &str) -> CooldownMetrics {
+        CooldownMetrics {
+            active: self
+                .endpoints
+                .cooldown
+                .with_label_values(&[model, provider, endpoint]),
         }
     }
 }

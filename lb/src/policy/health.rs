@@ -26,19 +26,18 @@
 //! would never be ejected.
 
 use super::draw::Draw;
+use super::probes::Probes;
 use super::time::Instant;
 use super::window::Window;
 
 mod active;
 mod kernel;
 mod params;
-mod probes;
 mod report;
 
 use active::Streaks;
 pub use active::{Active, Probed};
 pub use params::{Params, Settings};
-use probes::Probes;
 pub use report::{Cause, KernelCause, Snapshot, State, Transition};
 
 /// What an ending says about whoever gave it.
@@ -120,8 +119,9 @@ struct Out {
 impl Health {
     /// An endpoint that nothing is known about: healthy.
     pub fn new(params: Params) -> Self {
-        let window = Window::new(params.settings().window);
-        let probes = Probes::new(params.settings());
+        let settings = params.settings();
+        let window = Window::new(settings.window);
+        let probes = Probes::new(settings.half_open_probes, settings.ejection);
         Self {
             params,
             generation: 0,
@@ -149,8 +149,9 @@ impl Health {
 
     /// Takes other settings on at once and keeps what was learned: runs, counts, an ejection and its end.
     pub fn set_params(&mut self, params: Params) {
-        self.window.resize(params.settings().window);
-        self.probes.set(params.settings());
+        let settings = params.settings();
+        self.window.resize(settings.window);
+        self.probes.set(settings.half_open_probes, settings.ejection);
         self.params = params;
     }
 

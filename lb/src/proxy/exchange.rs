@@ -80,10 +80,15 @@ pub(super) async fn exchange(
                 }
                 continue;
             }
-            Step::Stop(Stop::Full) => break full(run.refused(worker.now())),
+            Step::Wait(until) => {
+                // With the response before at hand: it is the answer if nothing comes of waiting.
+                tokio::time::sleep_until(worker.shared.clock.tokio(until)).await;
+                continue;
+            }
             Step::Stop(stop) => match spare.take() {
                 Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
-                None => break refusal(stop, last),
+                None if stop == Stop::Full => break full(run.refused(worker.now())),
+                None => break refusal(stop, last, worker.now()),
             },
         };
         // The response before is given up for good, and its connection with it.
@@ -108,7 +113,7 @@ pub(super) async fn exchange(
                     run.attempts(),
                 ));
             }
-            (Settled::Failover, reply) => spare = reply,
+            (Settled::Onward, reply) => spare = reply,
             _ => break refused(&ended, last),
         }
         last = Some(ended);
@@ -127,6 +132,27 @@ pub(super) async fn exchange(
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
 async fn try_once(
+    worker: &Worker,
+    live: &Live,
+    attempt: &mut Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    total: Option<Instant>,
+) -> Tried {
+    // The earlier one wins; where both are the same instant, nothing is left to do after it.
+    let visit = attempt
+        .visit_deadline()
+        .filter(|visit| total.is_none_or(|total| *visit < total));
+    let total = visit.or(total);
+    let mut tried = try_by(worker, live, attempt, prepared, fresh, total).await;
+    if visit.is_some() && tried.ended == Ended::TotalDeadline {
+        tried.ended = Ended::VisitDeadline;
+    }
+    tried
+}
+
+/// Does so before `total`.
+async fn try_by(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
@@ -350,10 +376,13 @@ fn full(refused: Refused) -> Refusal {
 }
 
 /// Why nothing is left to try, as the client is told.
-fn refusal(stop: Stop, last: Option<Ended>) -> Refusal {
+fn refusal(stop: Stop, last: Option<Ended>, now: Instant) -> Refusal {
     match stop {
         Stop::Exhausted => last.map_or(Refusal::Exhausted { status: None }, |ended| refused(&ended, None)),
         Stop::Full => Refusal::ConcurrencyLimit,
+        Stop::Barred { until } => Refusal::Barred {
+            left: until.since(now),
+        },
         Stop::Out => Refusal::NoProvider,
     }
 }
@@ -363,9 +392,10 @@ fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
     match ended {
         Ended::Drained => Refusal::Draining,
         Ended::Empty => Refusal::UpstreamEmpty,
-        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::TotalDeadline => {
-            Refusal::UpstreamTimeout
-        }
+        Ended::FirstTokenTimeout { .. }
+        | Ended::ReadTimeout
+        | Ended::TotalDeadline
+        | Ended::VisitDeadline => Refusal::UpstreamTimeout,
         Ended::NotSent => Refusal::ConcurrencyLimit,
         Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
         _ => match before {

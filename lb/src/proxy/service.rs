@@ -191,6 +191,7 @@ impl<'a> Scene<'a> {
             exempt: request.headers().contains_key(&live.server.exempt_header),
             replayable: payload.is_replayable(),
             repeatable: is_repeatable(request.method(), path, asked.stored),
+            idempotent: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(&chain), arrival, sent, payload.length());
         let points = chain.points(|key| point(key, request.headers(), self.peer));
@@ -212,6 +213,7 @@ impl<'a> Scene<'a> {
             exempt: true,
             replayable: payload.is_replayable(),
             repeatable: request.method().is_idempotent(),
+            idempotent: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
         let points = chain.points(|key| point(key, request.headers(), self.peer));

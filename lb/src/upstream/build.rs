@@ -9,6 +9,7 @@ use super::adopt::{self, Before, carried};
 use super::balancer::Balancer;
 use super::chain::Chain;
 use super::chains::{Built, preset_chain};
+use super::cooldowns::Cooldowns;
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::limit::Limit;
 use super::provider::Provider;
@@ -67,17 +68,27 @@ impl Table {
             models: models.iter().map(Built::model).collect(),
             chains: Vec::new(),
             listed: Vec::new(),
+            cooldowns: Cooldowns::default(),
             routes: Vec::new(),
         };
-        table.routes = routes(config, &table.providers, context);
+        let mut cooldowns = Cooldowns::default();
+        table.routes = routes(config, &table.providers, context, &mut cooldowns);
         for (model, built) in config.models.iter().zip(&models) {
-            let chain = Arc::new(built.chain(model, config, &table.providers, context));
+            let chain = Arc::new(built.chain(model, config, &table.providers, context, &mut cooldowns));
             table.insert(model.pattern(), chain);
         }
         for preset in &config.presets {
-            let chain = Arc::new(preset_chain(preset, &models, config, &table.providers, context));
+            let chain = Arc::new(preset_chain(
+                preset,
+                &models,
+                config,
+                &table.providers,
+                context,
+                &mut cooldowns,
+            ));
             table.insert(Pattern::Exact(&preset.name), chain);
         }
+        table.cooldowns = cooldowns;
         table
             .families
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
@@ -132,6 +143,8 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
             balancer: Balancer::new(provider),
             slots,
             limit: Limit::adopt(limit, provider.rate_limit.as_ref(), context.now),
+            gate: adopt::gate(beside.map(Arc::as_ref), provider.breaker.as_ref()),
+            purse: adopt::purse(beside.map(Arc::as_ref), provider.retries.budget),
             fail_open: provider.fail_open,
             metrics: context.metrics.provider(name),
         }));

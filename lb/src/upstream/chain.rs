@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::admission::Limits;
+use super::cooldowns::Entry;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
@@ -26,6 +27,8 @@ pub struct Chain {
     pub(super) on_status: StatusSet,
     pub(super) realtime_on_status: StatusSet,
     pub(super) max_attempts: u32,
+    /// Whether a provider is tried again within one visit; a preset only goes on to the next target.
+    pub(super) retries: bool,
     /// Longest time from the first attempt's start to the commit.
     pub total_deadline: Option<Duration>,
     /// Counts of requests by this name.
@@ -54,6 +57,10 @@ pub struct Link {
     pub(super) weight: u32,
     pub(super) in_flight: Arc<AtomicU32>,
     pub(super) metrics: LinkMetrics,
+    /// How long its model is left alone at an endpoint where it could not answer.
+    pub(super) cooldown: Duration,
+    /// The cooldown at each endpoint of the provider, in its order; empty where cooldowns are off.
+    pub(super) entries: Vec<Arc<Entry>>,
 }
 
 /// A preset that stands in for another.
@@ -141,10 +148,15 @@ impl Chain {
 impl Link {
     /// How it stands now.
     pub(super) fn standing(&self, now: Instant) -> Standing {
-        self.provider.standing(now, self.load())
+        self.provider.standing(now, self.load(), &self.entries)
     }
 
-    pub(super) fn load(&self) -> Candidate {
+    /// The same for a request that has a slot of the provider.
+    pub(super) fn standing_with_slot(&self, now: Instant) -> Standing {
+        self.provider.standing_with_slot(now, self.load(), &self.entries)
+    }
+
+    fn load(&self) -> Candidate {
         Candidate {
             in_flight: self.in_flight.load(Ordering::Relaxed),
             weight: self.weight,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::{Chain, Model};
+use super::cooldowns::Cooldowns;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::route::Route;
@@ -20,6 +21,7 @@ pub struct Table {
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
+    pub(super) cooldowns: Cooldowns,
     pub(super) routes: Vec<Arc<Route>>,
 }
 
@@ -74,9 +76,10 @@ impl Table {
         }
         for provider in &self.providers {
             provider.publish(now);
+            for endpoint in &provider.endpoints {
+                endpoint.publish(now);
+            }
         }
-        for endpoint in self.providers.iter().flat_map(|provider| &provider.endpoints) {
-            endpoint.publish(now);
-        }
+        self.cooldowns.publish(now);
     }
 }

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::provider::{Place, Provider};
+use super::claim::Place;
+use super::provider::Provider;
 use super::slots::Number;
 
 /// A place in the queue of a provider whose slots are all taken. Dropped, it is free for another.

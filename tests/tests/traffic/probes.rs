@@ -96,3 +96,23 @@ async fn a_reload_begins_changes_and_ends_probing() {
     }
     assert!(provider.requests().len() <= seen + 11);
 }
+
+// [HEALTH-18]
+#[tokio::test]
+async fn an_endpoint_that_is_back_is_not_given_its_whole_part_at_once() {
+    let (one, two) = (
+        Provider::start(Script::error(500)).await,
+        Provider::start(Script::completion("ok")).await,
+    );
+    let health = "health: { slow_start_ms: 600000, active: { interval_ms: 100, timeout_ms: 100, unhealthy_after: 2 } }";
+    let setup = Setup::new().at("gpu", &[&one.url(), &two.url()]);
+    let lb = Lb::start(&setup.provider(health).provider("balance: round_robin")).await;
+    is(&lb, "ejected").await;
+    one.otherwise(Script::completion("ok"));
+    is(&lb, "healthy").await;
+    for _ in 0..10 {
+        assert_eq!(lb.chat(false).await.status(), 200);
+    }
+    let posts = one.requests().iter().filter(|request| request.line().0 == "POST").count();
+    assert!(posts <= 1, "{posts} of 10 requests in the first moments");
+}

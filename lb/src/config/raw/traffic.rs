@@ -75,7 +75,7 @@ pub(in crate::config) enum ProbeKind {
 }
 
 /// When a whole provider is left alone.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Breaker {
     /// False never trips.
@@ -95,7 +95,7 @@ pub(in crate::config) struct Breaker {
 }
 
 /// Tries inside one provider.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Retries {
     /// Tries of one request; 1 is no retry.

@@ -25,6 +25,7 @@ mod model;
 mod preset;
 mod process;
 mod provider;
+mod retries;
 mod route;
 mod status;
 mod target;

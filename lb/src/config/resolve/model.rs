@@ -62,7 +62,6 @@ fn model(
 ) -> Model {
     let span = raw.span;
     let raw = &raw.value;
-    cx.bounds(&raw.cooldown_ms, "E252", 0..=DAY_MS);
     let kind = kind(cx, at, raw);
     let strategy = cx.word(at, "strategy", &raw.strategy, ("priority", Strategy::Priority));
     let stream_mode = cx.word(
@@ -113,6 +112,12 @@ fn model(
             "the provider's timeouts.read_ms",
         ),
         stream_idle_timeout: defaults.stream_idle_timeout,
+        cooldown: fallback::on(cx.time(
+            at,
+            "cooldown_ms",
+            &raw.cooldown_ms,
+            Whole::new(0, 0..=DAY_MS).code("E252"),
+        )),
         pools: pools(cx, at, raw, providers),
         targets,
         fallback: fallback(cx, &at.key("fallback"), raw, traits, defaults),

@@ -10,7 +10,8 @@ use super::{
     context::{Context, DAY_MS, NULL, Whole},
     endpoint::{endpoints, warn_of_open_keys},
     found::need_file,
-    health::{Found, health, kernel_signals},
+    health::{Found, breaker, health, kernel_signals},
+    retries::retries,
     traffic::{balance, pending, rate_limit},
 };
 use crate::config::{
@@ -62,6 +63,8 @@ fn provider(
         count_backpressure,
         fail_open,
     } = health(cx, &at.key("health"), raw);
+    let breaker = breaker(cx, &at.key("circuit_breaker"), raw);
+    let retries = retries(cx, &at.key("retries"), raw);
     let kernel_signals = kernel_signals(cx, &at.key("health"), raw);
     let concurrency = cx.count(
         at,
@@ -90,6 +93,8 @@ fn provider(
         health,
         count_backpressure,
         fail_open,
+        breaker,
+        retries,
         kernel_signals,
         probe,
         concurrency,

@@ -86,6 +86,7 @@ impl Rig {
             exempt: false,
             replayable: true,
             repeatable: true,
+            idempotent: false,
         };
         let chain = Arc::clone(self.table.find("chat").expect("configured"));
         let mut run = Run::begin(chain, sent, self.now);
@@ -98,7 +99,7 @@ impl Rig {
     fn end(&self, (mut run, attempt): (Run, Attempt), ended: &Ended) {
         match attempt.settle(&mut run, self.now, ended, Draw::new(0.0)) {
             Settled::Committed(tail) | Settled::PassOn(tail) => tail.clean_end(),
-            Settled::Again(_) | Settled::Failover | Settled::Fail => {}
+            Settled::Again(_) | Settled::Onward | Settled::Fail => {}
         }
     }
 
@@ -379,6 +380,7 @@ fn a_request_that_still_has_a_retired_share_moves_nothing() {
         exempt: false,
         replayable: true,
         repeatable: true,
+        idempotent: false,
     };
     // An hour is time for twelve idle steps.
     drop(Run::begin(chain, sent, rig.now));
