@@ -11,6 +11,7 @@ use super::{
     endpoint::{endpoints, warn_of_open_keys},
     found::need_file,
     health::{health, kernel_signals},
+    tls,
 };
 use crate::config::{
     ApiKey, AuthHeader, Certificate, ClientTls, Provider, Secret, Timeouts, Url,
@@ -222,10 +223,12 @@ fn client(cx: &mut Context<'_>, at: &Path, raw: &raw::ClientTls) -> Option<Certi
                 .help("set both, or none"),
         );
     }
-    Some(Certificate {
+    let certificate = Certificate {
         cert_file: chain?.into(),
         key_file: key?.into(),
-    })
+    };
+    need_file(cx, &raw.client_cert_file, |_| tls::together(&certificate));
+    Some(certificate)
 }
 
 fn timeouts(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Timeouts {
