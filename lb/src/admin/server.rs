@@ -24,7 +24,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const BACKOFF: Duration = Duration::from_millis(50);
 
 /// Once in this time it is said that accepting fails.
-const COMPLAINTS: Duration = Duration::from_secs(60);
+const COMPLAINTS: Duration = Duration::from_mins(1);
 
 /// Answers on `listener` until the task is dropped.
 pub async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {

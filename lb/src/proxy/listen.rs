@@ -162,7 +162,7 @@ fn is_transient(error: &io::Error) -> bool {
 const BACKOFF: Duration = Duration::from_millis(50);
 
 /// Once in this time it is said that accepting fails: near the limit every connection that ends lets one more in.
-const COMPLAINTS: Duration = Duration::from_secs(60);
+const COMPLAINTS: Duration = Duration::from_mins(1);
 
 /// Counts an open connection.
 struct Open(Arc<Worker>);
