@@ -53,7 +53,7 @@ fn phases() -> [(&'static str, bool, Script, Option<&'static str>); 5] {
 
 /// A time that was taken, less what the two processes waited for a CPU meanwhile: that is how busy the machine is and
 /// nothing of lb's.
-fn own(after: Duration, patience: Patience) -> Duration {
+fn own(after: Duration, patience: &Patience) -> Duration {
     if after < PROMISE {
         return after;
     }
@@ -77,7 +77,7 @@ async fn left_after(
     let leaving = Instant::now();
     drop(asking);
     let left = column.provider.left(number).await;
-    let after = own(left.saturating_duration_since(leaving), patience);
+    let after = own(left.saturating_duration_since(leaving), &patience);
     column.lb.idle().await;
     after
 }
@@ -171,7 +171,7 @@ async fn a_client_that_goes_while_its_connection_is_made_is_forgotten_at_once() 
             in_flight(&column, 1).await;
             let patience = Patience::begin(Some(column.lb.pid()));
             drop(asking);
-            let after = own(in_flight(&column, 0).await, patience);
+            let after = own(in_flight(&column, 0).await, &patience);
             column.lb.idle().await;
             let name = format!("{client:?}, {}", column.name);
             assert!(after < PROMISE, "{name}: {after:?}");
@@ -201,7 +201,7 @@ async fn a_client_that_goes_during_the_upstreams_handshake_closes_that_connectio
             drop(asking);
             let mut hello = Vec::new();
             drop(socket.read_to_end(&mut hello).await);
-            let after = own(leaving.elapsed(), patience);
+            let after = own(leaving.elapsed(), &patience);
             column.lb.idle().await;
             let name = format!("{client:?}, {}", column.name);
             assert!(after < PROMISE, "{name}: {after:?}");
@@ -234,7 +234,7 @@ async fn a_client_that_goes_while_it_waits_for_a_connection_is_never_heard_of_up
             in_flight(&column, 2).await;
             let patience = Patience::begin(Some(column.lb.pid()));
             drop(second);
-            let after = own(in_flight(&column, 1).await, patience);
+            let after = own(in_flight(&column, 1).await, &patience);
             let name = format!("{client:?}, {}", column.name);
             assert!(after < PROMISE, "{name}: {after:?}");
             busy.fire();
