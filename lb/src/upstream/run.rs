@@ -96,6 +96,10 @@ struct Previous {
 
 /// What could follow an attempt.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, named where they are given"
+)]
 pub(super) struct Prospects {
     /// No other target, nor another pass over them.
     pub(super) last: bool,

@@ -48,8 +48,8 @@ async fn a_model_that_was_busy_is_left_alone_and_everyone_can_see_why() {
     assert_eq!(*entry, expected);
     let left = entry["for_ms"].as_u64().expect("it cools");
     assert!((30_000..=60_000).contains(&left), "{left}");
-    let series = "lb_cooldown_active{endpoint=\"gpu-0\",model=\"gpu-model\",provider=\"gpu\"}";
-    assert_eq!(lb.metric(series).await, 1.0);
+    let labels = ["endpoint=\"gpu-0\"", "model=\"gpu-model\"", "provider=\"gpu\""];
+    assert_eq!(lb.sum("lb_cooldown_active", &labels).await, 1);
     assert_eq!(lb.count(&["\"cooling down\"", "\"gpu-model\"", "\"status\""]), 1);
 }
 

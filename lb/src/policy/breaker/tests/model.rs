@@ -142,8 +142,8 @@ impl Model {
         Some(cause)
     }
 
-    /// What the verdict changes: `Some(None)` for closed.
-    fn release(&mut self, n: usize, verdict: Verdict) -> Option<Option<Cause>> {
+    /// What the verdict changes.
+    fn release(&mut self, n: usize, verdict: Verdict) -> Option<Turn> {
         self.permits[n].released = true;
         let permit = self.permits[n];
         if permit.era != self.era {
@@ -152,11 +152,11 @@ impl Model {
         self.permits[n].holds = false;
         match (permit.probe, verdict) {
             (_, Verdict::Neutral) => None,
-            (false, Verdict::Failure) => self.result(true).map(Some),
-            (false, Verdict::Success) => self.result(false).map(Some),
+            (false, Verdict::Failure) => self.result(true).map(Turn::Opened),
+            (false, Verdict::Success) => self.result(false).map(Turn::Opened),
             (true, Verdict::Failure) => {
                 self.turn(Some(self.now + self.open_ms));
-                Some(Some(Cause::HalfOpenFailure))
+                Some(Turn::Opened(Cause::HalfOpenFailure))
             }
             (true, Verdict::Success) => {
                 self.passed += 1;
@@ -164,7 +164,7 @@ impl Model {
                     return None;
                 }
                 self.turn(None);
-                Some(None)
+                Some(Turn::Closed)
             }
         }
     }
@@ -175,10 +175,17 @@ impl Model {
     }
 }
 
-fn seen(transition: Option<Transition>) -> Option<Option<Cause>> {
+/// A transition without its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Turn {
+    Closed,
+    Opened(Cause),
+}
+
+fn seen(transition: Option<Transition>) -> Option<Turn> {
     transition.map(|transition| match transition {
-        Transition::Closed => None,
-        Transition::Opened { cause, .. } => Some(cause),
+        Transition::Closed => Turn::Closed,
+        Transition::Opened { cause, .. } => Turn::Opened(cause),
     })
 }
 
@@ -211,7 +218,7 @@ proptest! {
                 }
                 Event::Cut(n) if count > 0 && model.permits[n % count].released => {
                     let transition = breaker.late_failure(now, permits[n % count]);
-                    let expected = if model.is_about_now(n % count) { model.result(true).map(Some) } else { None };
+                    let expected = if model.is_about_now(n % count) { model.result(true).map(Turn::Opened) } else { None };
                     prop_assert_eq!(seen(transition), expected);
                 }
                 Event::End(n) if count > 0 && model.permits[n % count].released => {
