@@ -231,7 +231,9 @@ impl Cascade {
     /// last.
     pub fn may_pass_again(&self, standings: &[Standing]) -> bool {
         let mut targets = standings.iter().take(self.targets);
-        (1..self.plan.max_attempts).contains(&self.attempts) && targets.any(|standing| is_possible(*standing))
+        self.visits > 0
+            && (1..self.plan.max_attempts).contains(&self.attempts)
+            && targets.any(|standing| is_possible(*standing))
     }
 
     /// What the latest attempt is.
