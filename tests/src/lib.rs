@@ -10,7 +10,9 @@ use std::time::Duration;
 pub mod client;
 pub mod daemon;
 pub mod netns;
+pub mod patience;
 pub mod provider;
+pub mod sdk;
 pub mod setup;
 pub mod sim;
 

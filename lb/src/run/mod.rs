@@ -201,7 +201,7 @@ impl Daemon {
             }
         }
         if let Some(writer) = self.writer {
-            writer.finish();
+            writer.finish(LAST_LINES);
         }
     }
 
@@ -221,6 +221,9 @@ const REQUESTS: usize = 8;
 
 /// How often a drain looks whether all is closed.
 const POLL: Duration = Duration::from_millis(20);
+
+/// How long the last access lines may take. Where nobody reads them lb ends all the same.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
     let clock = Clock::start();

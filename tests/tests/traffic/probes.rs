@@ -113,6 +113,10 @@ async fn an_endpoint_that_is_back_is_not_given_its_whole_part_at_once() {
     for _ in 0..10 {
         assert_eq!(lb.chat(false).await.status(), 200);
     }
-    let posts = one.requests().iter().filter(|request| request.line().0 == "POST").count();
+    let posts = one
+        .requests()
+        .iter()
+        .filter(|request| request.line().0 == "POST")
+        .count();
     assert!(posts <= 1, "{posts} of 10 requests in the first moments");
 }

@@ -12,6 +12,7 @@ use super::{
     found::need_file,
     health::{Found, breaker, health, kernel_signals},
     retries::retries,
+    tls,
     traffic::{balance, pending, rate_limit},
 };
 use crate::config::{
@@ -237,10 +238,12 @@ fn client(cx: &mut Context<'_>, at: &Path, raw: &raw::ClientTls) -> Option<Certi
                 .help("set both, or none"),
         );
     }
-    Some(Certificate {
+    let certificate = Certificate {
         cert_file: chain?.into(),
         key_file: key?.into(),
-    })
+    };
+    need_file(cx, &raw.client_cert_file, |_| tls::together(&certificate));
+    Some(certificate)
 }
 
 fn timeouts(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Timeouts {
