@@ -114,7 +114,7 @@ pub(super) fn rate_limit(
             .map_or(cx.document.root.span, |node| node.span);
         let message = format!("`{at}` limits nothing");
         let help = "add `requests_per_second`, or `adaptive` and a `concurrency` that it can steer";
-        cx.report(Diagnostic::error("E241", span, message).help(help));
+        cx.report(Diagnostic::error("E240", span, message).help(help));
     }
     Some(RateLimit { rate, adaptive })
 }
