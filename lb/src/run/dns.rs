@@ -74,6 +74,8 @@ pub(super) fn keep(handle: &Handle, names: Vec<Named>, kernel: &Arc<Kernel>) {
 
 async fn keep_one(named: Named, kernel: Arc<Kernel>) {
     let mut known = Vec::new();
+    // A name that is gone for long is told of once.
+    let mut failing = false;
     loop {
         let resolved = resolve(&named).await;
         let Some(destination) = named.destination.upgrade() else {
@@ -81,6 +83,9 @@ async fn keep_one(named: Named, kernel: Arc<Kernel>) {
         };
         let wait = match resolved {
             Ok(addresses) if !addresses.is_empty() => {
+                if std::mem::take(&mut failing) {
+                    tracing::info!(host = %named.host, "name resolves again");
+                }
                 destination.set_addresses(&addresses);
                 if addresses != known {
                     kernel.cover(&addresses);
@@ -89,12 +94,12 @@ async fn keep_one(named: Named, kernel: Arc<Kernel>) {
                 // Jitter, so that names that were looked up together are not for ever.
                 named.timing.refresh.mul_f64(0.9 + 0.2 * fastrand::f64())
             }
-            Ok(_) => {
-                tracing::warn!(host = %named.host, "name has no address: the last good ones stay");
-                named.timing.failure_refresh
-            }
-            Err(error) => {
-                tracing::warn!(host = %named.host, %error, "name does not resolve: the last good addresses stay");
+            failed => {
+                if !std::mem::replace(&mut failing, true) {
+                    let why =
+                        failed.map_or_else(|error| error.to_string(), |_none| "it has no address".to_owned());
+                    tracing::warn!(host = %named.host, why, "name does not resolve: what was known of it stays");
+                }
                 named.timing.failure_refresh
             }
         };

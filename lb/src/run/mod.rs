@@ -22,6 +22,7 @@ mod keys;
 mod listeners;
 mod log;
 mod memory;
+mod probes;
 mod reload;
 mod routes;
 mod service_manager;
@@ -42,6 +43,7 @@ use crate::admin::{Check, View};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
+use crate::net::Client;
 use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
 use crate::proxy::{Budget, Drain, Live, Route, Shared, Via, Writer};
@@ -51,6 +53,7 @@ use self::control::Control;
 use self::kernel::Kernel;
 use self::keys::Secrets;
 use self::listeners::Listeners;
+use self::probes::Probes;
 use self::reload::Request;
 use self::workers::Workers;
 
@@ -70,6 +73,7 @@ pub struct Daemon {
     count: usize,
     control: Control,
     kernel: Arc<Kernel>,
+    probes: Probes,
     /// What is in force, as it was configured.
     config: Mutex<Config>,
     admin: SocketAddr,
@@ -123,6 +127,9 @@ impl Daemon {
         let names = dns::named(config, &shared.live.load().routes, |_| true);
         dns::keep(control.handle(), names, &kernel);
         listeners.commit(plan, &workers);
+        let client = Client::new(count, None);
+        let probes = Probes::new(control.handle().clone(), Arc::clone(&shared), client);
+        probes.follow();
         shared.metrics.reloaded(true);
         announce(config, admin_address, count, kernel.mode());
         Ok(Self {
@@ -132,6 +139,7 @@ impl Daemon {
             count,
             control,
             kernel,
+            probes,
             config: Mutex::new(config.clone()),
             admin: admin_address,
             threads,
@@ -193,7 +201,7 @@ impl Daemon {
             }
         }
         if let Some(writer) = self.writer {
-            writer.finish();
+            writer.finish(LAST_LINES);
         }
     }
 
@@ -203,16 +211,24 @@ impl Daemon {
     }
 }
 
+/// Shards of connections: one for each worker, and one for the probes of the control thread.
+const fn shards(workers: usize) -> usize {
+    workers + 1
+}
+
 /// Reloads that may wait at a time; more are refused.
 const REQUESTS: usize = 8;
 
 /// How often a drain looks whether all is closed.
 const POLL: Duration = Duration::from_millis(20);
 
+/// How long the last access lines may take. Where nobody reads them lb ends all the same.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
 fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&edges(config)));
-    let routes = routes::build(config, workers, None)?;
+    let routes = routes::build(config, shards(workers), None)?;
     let live = live(
         config,
         routes,

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::keys::{self, Secrets};
 use super::memory;
-use super::{Daemon, StartError, control, dns, edges, live, routes};
+use super::{Daemon, StartError, control, dns, edges, live, routes, shards};
 use crate::admin::Reloaded;
 use crate::config::Config;
 use crate::proxy::{Bound, Drain, Live};
@@ -34,7 +34,7 @@ impl Daemon {
         let before = self.shared.live.load_full();
         let secrets = Secrets::read(config)?;
         let token = keys::admin_token(&config.admin)?;
-        let routes = routes::build(config, self.count, Some(&before))?;
+        let routes = routes::build(config, shards(self.count), Some(&before))?;
         let plan = self.listeners.plan(config)?;
         let old = self.config();
         let admin = (old.admin.address != config.admin.address)
@@ -66,6 +66,7 @@ impl Daemon {
         self.shared.buffers.set_limit(memory::for_buffers(&config.server));
         dns::keep(self.control.handle(), names, &self.kernel);
         leave(&before, &next);
+        self.probes.follow();
         for gone in self.listeners.commit(plan, &self.workers) {
             tokio::spawn(finish(gone, config.server.drain_timeout));
         }

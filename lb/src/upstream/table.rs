@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::chain::Chain;
+use super::chain::{Chain, Model};
+use super::cooldowns::Cooldowns;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::route::Route;
@@ -16,9 +17,11 @@ pub struct Table {
     pub(super) families: Vec<(Box<str>, Arc<Chain>)>,
     pub(super) any: Option<Arc<Chain>>,
     pub(super) providers: Vec<Arc<Provider>>,
+    pub(super) models: Vec<Arc<Model>>,
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
+    pub(super) cooldowns: Cooldowns,
     pub(super) routes: Vec<Arc<Route>>,
 }
 
@@ -71,8 +74,12 @@ impl Table {
                 controller.publish(now);
             }
         }
-        for endpoint in self.providers.iter().flat_map(|provider| &provider.endpoints) {
-            endpoint.publish(now);
+        for provider in &self.providers {
+            provider.publish(now);
+            for endpoint in &provider.endpoints {
+                endpoint.publish(now);
+            }
         }
+        self.cooldowns.publish(now);
     }
 }

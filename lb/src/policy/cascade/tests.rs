@@ -3,6 +3,7 @@
 use super::*;
 
 mod model;
+mod passes;
 
 const READY: Standing = Standing::Ready(Candidate {
     in_flight: 0,
@@ -41,6 +42,7 @@ fn run(plan: Plan, standings: &[Standing]) -> (Vec<usize>, Stop) {
         match cascade.next(standings, Draw::default()) {
             Step::Try { target, .. } => targets.push(target),
             Step::Stop(stop) => return (targets, stop),
+            Step::Wait { .. } => panic!("nothing to wait for"),
         }
     }
 }
@@ -329,4 +331,14 @@ fn standings_are_asked_for_again_before_every_attempt() {
         cascade.next(&[READY, READY, READY], Draw::default()),
         attempt(1, true)
     );
+}
+
+// [CASCADE-2]
+#[test]
+fn a_cascade_of_many_targets_tries_each_of_them_once() {
+    for targets in [63, 64, 65, 200] {
+        let standings = vec![READY; targets];
+        let all = (0..targets).collect::<Vec<_>>();
+        assert_eq!(run(plan(targets), &standings), (all, Stop::Exhausted));
+    }
 }

@@ -7,6 +7,7 @@ use crate::policy::health::{self, Ejection, Health, Standing};
 use crate::policy::time::Instant;
 
 mod model;
+mod retry;
 
 const LATE: Duration = Duration::from_secs(20);
 
@@ -20,12 +21,17 @@ fn rules<'a>(on_status: &'a StatusSet, steered: Option<&'a Params>) -> Rules<'a>
     Rules {
         on_status,
         realtime_on_status: None,
+        retry_on_status: &StatusSet::NONE,
         last: false,
+        retry: false,
+        elsewhere: false,
+        asks_for_long: false,
         replayable: true,
         repeatable: true,
         steered,
         another_endpoint_in: true,
         server_error_before: false,
+        server_error_here_before: false,
         count_backpressure: false,
     }
 }
@@ -37,6 +43,7 @@ const fn status(code: u16) -> Ended {
 // [OUTCOME-1] [AIMD-10]
 #[test]
 fn every_row_of_the_table_is_what_it_says() {
+    use Cooling::{Clear, Leave, Start};
     use Next::{Commit, Fail, Failover, PassOn, RetryFresh};
     use Verdict::{Failure, Neutral, Success};
 
@@ -49,57 +56,112 @@ fn every_row_of_the_table_is_what_it_says() {
                 first_data: Some(soon),
             },
             Success,
+            Success,
+            Clear,
             Commit,
             Some(Outcome::Healthy),
         ),
-        (Ended::Committed { first_data: None }, Success, Commit, None),
+        (
+            Ended::Committed { first_data: None },
+            Success,
+            Success,
+            Clear,
+            Commit,
+            None,
+        ),
         // 5xx, listed and not
-        (status(500), Failure, Failover, unknown),
-        (status(502), Failure, Failover, unknown),
-        (status(504), Failure, Failover, unknown),
-        (status(501), Failure, PassOn, unknown),
-        (Ended::Embedded { code: 500 }, Failure, Failover, unknown),
+        (status(500), Failure, Failure, Start, Failover, unknown),
+        (status(502), Failure, Failure, Start, Failover, unknown),
+        (status(504), Failure, Failure, Start, Failover, unknown),
+        (status(501), Failure, Failure, Leave, PassOn, unknown),
+        (
+            Ended::Embedded { code: 500 },
+            Failure,
+            Failure,
+            Start,
+            Failover,
+            unknown,
+        ),
         // 408 and 499 from upstream
-        (status(408), Failure, PassOn, unknown),
-        (status(499), Failure, Failover, unknown),
+        (status(408), Failure, Failure, Start, PassOn, unknown),
+        (status(499), Failure, Failure, Start, Failover, unknown),
         // Other 4xx
-        (status(400), Neutral, PassOn, unknown),
-        (status(401), Neutral, PassOn, unknown),
-        (Ended::Embedded { code: 400 }, Neutral, PassOn, unknown),
+        (status(400), Neutral, Neutral, Leave, PassOn, unknown),
+        (status(401), Neutral, Neutral, Leave, PassOn, unknown),
+        (
+            Ended::Embedded { code: 400 },
+            Neutral,
+            Neutral,
+            Leave,
+            PassOn,
+            unknown,
+        ),
         // No connection
-        (Ended::Connect, Failure, Failover, unknown),
-        (Ended::ConnectTimeout, Failure, Failover, unknown),
-        (Ended::Tls, Failure, Failover, unknown),
-        (Ended::Dns, Neutral, Failover, unknown),
+        (Ended::Connect, Failure, Failure, Start, Failover, unknown),
+        (Ended::ConnectTimeout, Failure, Failure, Start, Failover, unknown),
+        (Ended::Tls, Failure, Failure, Start, Failover, unknown),
+        (Ended::Dns, Neutral, Failure, Leave, Failover, unknown),
         // A reused connection that broke, at once and later
-        (Ended::StaleConnection, Neutral, RetryFresh, unknown),
-        (Ended::Signalled, Failure, Failover, unknown),
-        (Ended::Unanswered, Failure, Failover, unknown),
+        (
+            Ended::StaleConnection,
+            Neutral,
+            Neutral,
+            Leave,
+            RetryFresh,
+            unknown,
+        ),
+        (Ended::Unanswered, Failure, Failure, Start, Failover, unknown),
+        // The kernel saw it die
+        (Ended::Signalled, Failure, Failure, Leave, Failover, unknown),
         // Timeouts
-        (Ended::ReadTimeout, Failure, Failover, unknown),
+        (Ended::ReadTimeout, Failure, Failure, Start, Failover, unknown),
         (
             Ended::FirstTokenTimeout { after: soon },
             Failure,
+            Failure,
+            Start,
             Failover,
             unknown,
         ),
         // After commit
-        (Ended::Broken, Failure, Fail, unknown),
-        (Ended::LateError { code: 500 }, Failure, PassOn, unknown),
-        (Ended::LateError { code: 400 }, Neutral, PassOn, unknown),
+        (Ended::Broken, Failure, Failure, Leave, Fail, unknown),
+        (
+            Ended::LateError { code: 500 },
+            Failure,
+            Failure,
+            Leave,
+            PassOn,
+            unknown,
+        ),
+        (
+            Ended::LateError { code: 400 },
+            Neutral,
+            Neutral,
+            Leave,
+            PassOn,
+            unknown,
+        ),
         // Nothing usable
-        (Ended::Empty, Failure, Failover, unknown),
-        (Ended::BadResponse, Failure, Failover, unknown),
+        (Ended::Empty, Failure, Failure, Start, Failover, unknown),
+        (Ended::BadResponse, Failure, Failure, Start, Failover, unknown),
         // Ours or the client's doing
-        (Ended::ClientGone, Neutral, Fail, unknown),
-        (Ended::Drained, Neutral, Fail, unknown),
-        (Ended::NotSent, Neutral, Failover, unknown),
-        (Ended::TotalDeadline, Neutral, Fail, unknown),
+        (Ended::ClientGone, Neutral, Neutral, Leave, Fail, unknown),
+        (Ended::Drained, Neutral, Neutral, Leave, Fail, unknown),
+        (Ended::NotSent, Neutral, Neutral, Leave, Failover, unknown),
+        (Ended::TotalDeadline, Neutral, Neutral, Leave, Fail, unknown),
+        (Ended::VisitDeadline, Neutral, Neutral, Leave, Failover, unknown),
     ];
     let (on_status, params) = (on_status(), Params::default());
-    for (ended, health, next, share) in rows {
+    for (ended, health, breaker, cooldown, next, share) in rows {
         let judgement = judge(&ended, &rules(&on_status, Some(&params)));
-        assert_eq!(judgement, Judgement { share, health, next }, "of {ended:?}");
+        let expected = Judgement {
+            share,
+            health,
+            breaker,
+            cooldown,
+            next,
+        };
+        assert_eq!(judgement, expected, "of {ended:?}");
     }
 }
 
