@@ -210,7 +210,7 @@ async fn a_client_that_goes_during_the_upstreams_handshake_closes_that_connectio
     }
 }
 
-/// The first byte of a TLS record that carries a ClientHello.
+/// The first byte of a TLS record that carries a `ClientHello`.
 const HANDSHAKE: u8 = 22;
 
 // [STREAM-14] [NET-21]
