@@ -32,7 +32,7 @@ impl Default for Settings {
 }
 
 /// Settings within their bounds.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Params(Settings);
 
 impl Params {
@@ -57,12 +57,6 @@ impl Params {
     /// The settings.
     pub const fn settings(&self) -> &Settings {
         &self.0
-    }
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self(Settings::default())
     }
 }
 
