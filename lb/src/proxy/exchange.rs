@@ -23,8 +23,12 @@ use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Refused, Run, Sent, Settled, Step, Tail};
+use crate::upstream::{Attempt, Chain, Granted, Run, Sent, Settled, Step, Tail, Waiting};
 use crate::wire::retry_after;
+
+mod refusing;
+
+use refusing::{ended_by, full, refusal, refused};
 
 /// What one attempt came to.
 struct Tried {
@@ -68,18 +72,13 @@ pub(super) async fn exchange(
             .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
-            Step::Queue(waiting) => {
-                let patience = worker.now() + waiting.limit();
-                let end = worker
-                    .shared
-                    .clock
-                    .tokio(total.map_or(patience, |total| total.min(patience)));
-                match until(Some(end), pin!(waiting.granted())).await {
-                    Some(granted) => run.granted(granted),
-                    None => break Refusal::ConcurrencyLimit,
+            Step::Queue(waiting) => match queued(worker, &waiting, total).await {
+                Some(granted) => {
+                    run.granted(granted);
+                    continue;
                 }
-                continue;
-            }
+                None => break Refusal::ConcurrencyLimit,
+            },
             Step::Wait(until) => {
                 // With the response before at hand: it is the answer if nothing comes of waiting.
                 tokio::time::sleep_until(worker.shared.clock.tokio(until)).await;
@@ -128,6 +127,13 @@ pub(super) async fn exchange(
     account.answered_whole(&response);
     headers::reveal_attempts(response.headers_mut(), attempts, live.server.reveal);
     Ok(response)
+}
+
+/// The slot that is waited for, unless there is none in time.
+async fn queued(worker: &Worker, waiting: &Waiting, total: Option<Instant>) -> Option<Granted> {
+    let patience = worker.now() + waiting.limit();
+    let end = earlier(total, Some(patience)).map(|end| worker.shared.clock.tokio(end));
+    until(end, pin!(waiting.granted())).await
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
@@ -361,66 +367,6 @@ fn answer(
     match renaming {
         Some((model, limit)) => rename::apply(response, model, limit),
         None => response,
-    }
-}
-
-/// Why a request is refused that finds every target full.
-fn full(refused: Refused) -> Refusal {
-    if !refused.by_rate {
-        return Refusal::ConcurrencyLimit;
-    }
-    let part = u64::from(refused.retry_after.subsec_nanos() > 0);
-    Refusal::RateLimit {
-        retry_after: (refused.retry_after.as_secs() + part).max(1),
-    }
-}
-
-/// Why nothing is left to try, as the client is told.
-fn refusal(stop: Stop, last: Option<Ended>, now: Instant) -> Refusal {
-    match stop {
-        Stop::Exhausted => last.map_or(Refusal::Exhausted { status: None }, |ended| refused(&ended, None)),
-        Stop::Full => Refusal::ConcurrencyLimit,
-        Stop::Barred { until } => Refusal::Barred {
-            left: until.since(now),
-        },
-        Stop::Out => Refusal::NoProvider,
-    }
-}
-
-/// What the client is told of a last attempt that left no response; `before` is how the one before it ended.
-fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
-    match ended {
-        Ended::Drained => Refusal::Draining,
-        Ended::Empty => Refusal::UpstreamEmpty,
-        Ended::FirstTokenTimeout { .. }
-        | Ended::ReadTimeout
-        | Ended::TotalDeadline
-        | Ended::VisitDeadline => Refusal::UpstreamTimeout,
-        Ended::NotSent => Refusal::ConcurrencyLimit,
-        Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
-        _ => match before {
-            Some(Ended::Embedded { code } | Ended::Status { code }) => {
-                Refusal::Exhausted { status: Some(code) }
-            }
-            _ => Refusal::Exhausted { status: None },
-        },
-    }
-}
-
-fn ended_by(error: &net::Error) -> Ended {
-    match error {
-        net::Error::BadResponse(_) => Ended::BadResponse,
-        net::Error::Abandoned | net::Error::Connect(_) => Ended::Connect,
-        net::Error::ConnectTimeout => Ended::ConnectTimeout,
-        net::Error::Cut(_) => Ended::ClientGone,
-        net::Error::Dns => Ended::Dns,
-        // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
-        net::Error::Full | net::Error::Local(_) => Ended::NotSent,
-        net::Error::Refused { again, .. } => Ended::Refused { again: *again },
-        net::Error::Signalled => Ended::Signalled,
-        net::Error::Stale(_) => Ended::StaleConnection,
-        net::Error::Tls(_) => Ended::Tls,
-        net::Error::Unanswered(_) => Ended::Unanswered,
     }
 }
 
