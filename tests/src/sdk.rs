@@ -31,7 +31,7 @@ impl Sdk {
         Self::find("LB_OPENAI_NODE", "client.cjs")
     }
 
-    /// The program that runs it.
+    /// What runs programs that use the package.
     pub fn interpreter(&self) -> &Path {
         &self.interpreter
     }

@@ -128,13 +128,13 @@ async fn the_quickstart_answers_through_the_gpu() {
 
 #[tokio::test]
 async fn the_python_example_works() {
-    let Some(python) = Sdk::python() else { return };
+    let Some(sdk) = Sdk::python() else { return };
     let (gpu, lb) = quickstart().await;
     let example = blocks("python")
         .concat()
         .replace("127.0.0.1:8080", &lb.data().to_string());
     let program = format!("from openai import OpenAI\n{example}");
-    let run = Command::new(python.interpreter())
+    let run = Command::new(sdk.interpreter())
         .args(["-c", &program])
         .stdin(Stdio::null())
         .output()
