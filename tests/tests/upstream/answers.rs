@@ -239,7 +239,7 @@ fn poisoned() -> Vec<Row> {
         whole("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}".into(), 200, "{}"),
         row(format!("{OK}\r\n{{}}"), Then::Close, Fate::Whole(200, "{}")),
         row(
-            format!("HTTP/1.0 200 OK\r\n\r\n{{}}"),
+            "HTTP/1.0 200 OK\r\n\r\n{}".to_owned(),
             Then::Close,
             Fate::Whole(200, "{}"),
         ),
