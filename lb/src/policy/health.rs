@@ -349,6 +349,12 @@ impl Health {
         }
     }
 
+    /// Whether the endpoint was ejected after the request of `permit` was sent, and is still out: what becomes of that
+    /// request says nothing new.
+    pub fn was_ejected_since(&self, permit: Permit) -> bool {
+        self.out.is_some() && permit.generation != self.generation
+    }
+
     /// Drops the whole history and everything that is still under way.
     fn start_generation(&mut self) {
         self.generation += 1;

@@ -288,7 +288,11 @@ async fn ask(lb: &Lb, row: &Row) -> Answer {
 }
 
 fn without_health(setup: Setup) -> Setup {
-    setup.provider("health: { enabled: false }")
+    // Nor is anything tried twice, or left alone.
+    setup
+        .provider("health: { enabled: false }")
+        .provider("circuit_breaker: { enabled: false }")
+        .provider("retries: { max_attempts: 1 }")
 }
 
 // HTTP checklist 24, 29, 31, 35
