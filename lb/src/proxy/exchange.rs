@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
+use super::asked::is_encoded;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::headers::{self, By, Kept};
@@ -19,6 +20,7 @@ use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
 use super::watch::Watch;
 use super::worker::{Live, Worker};
+use crate::config::Reveal;
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
@@ -61,6 +63,7 @@ pub(super) async fn exchange(
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun).keyed(prepared.points.clone());
+    let to = (prepared, live.server.reveal);
     let mut last = None;
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
@@ -85,7 +88,7 @@ pub(super) async fn exchange(
                 continue;
             }
             Step::Stop(stop) => match spare.take() {
-                Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
+                Some(reply) => return Ok(answer(worker, to, reply, None, account, run.attempts())),
                 None if stop == Stop::Full => break full(run.refused(worker.now())),
                 None => break refusal(stop, last, worker.now()),
             },
@@ -103,14 +106,7 @@ pub(super) async fn exchange(
                 continue;
             }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
-                return Ok(answer(
-                    worker,
-                    prepared,
-                    reply,
-                    Some(tail),
-                    account,
-                    run.attempts(),
-                ));
+                return Ok(answer(worker, to, reply, Some(tail), account, run.attempts()));
             }
             (Settled::Onward, reply) => spare = reply,
             _ => break refused(&ended, last),
@@ -307,7 +303,7 @@ impl Reply {
 /// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
-    prepared: &Prepared,
+    (prepared, reveal): (&Prepared, Reveal),
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
@@ -329,7 +325,6 @@ fn answer(
             (response, Some(lead))
         }
     };
-    let reveal = worker.shared.live.load().server.reveal;
     match &tail {
         Some(tail) => {
             let (queue, first_token) = account.timing();
@@ -384,9 +379,4 @@ fn is_of_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
         .map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(wanted)
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    let coding = headers.get(http::header::CONTENT_ENCODING);
-    coding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
