@@ -273,6 +273,11 @@ pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, ran
     if let Some(kept) = given.filter(|value| value.len() <= 128) {
         return kept.clone();
     }
+    new_request_id(unix_millis, random)
+}
+
+/// A new one.
+pub(super) fn new_request_id(unix_millis: u64, random: u128) -> HeaderValue {
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;
     let random = random & 0x0fff_3fff_ffff_ffff_ffff;
     let bytes = (time | (0x7 << 76) | (0x2 << 62) | random).to_be_bytes();
