@@ -27,7 +27,7 @@ use crate::config::{self, Config};
 use crate::metrics::Metrics;
 use crate::net::{self, Client, Destination};
 use crate::policy::draw::Draw;
-use crate::upstream::{Context as Building, Table};
+use crate::upstream::{Context as Building, Table, sites};
 
 /// What a client says, with a pause between the parts, and what a provider answers to whatever it is asked.
 struct Way {
@@ -157,6 +157,7 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
     let mut building = Building {
         metrics: &metrics,
         keys: &[None, None],
+        sites: &sites(config, |_, _, _| Vec::new()),
         now: clock.now(),
         before: None,
         draw: &mut || Draw::new(0.0),

@@ -12,6 +12,7 @@
 
 mod certificates;
 mod control;
+mod current;
 mod descriptors;
 mod dns;
 mod error;
@@ -36,20 +37,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::admin::{Check, View};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::policy::draw::Draw;
-use crate::policy::time::Instant;
-use crate::proxy::{Budget, Drain, Live, Route, Shared, Via, Writer};
-use crate::upstream::{Context, Table};
+use crate::proxy::{Budget, Drain, Shared, Via, Writer};
 
 use self::control::Control;
+use self::current::{Current, live};
+use self::dns::{Names, Resolver};
 use self::kernel::Kernel;
-use self::keys::Secrets;
 use self::listeners::Listeners;
 use self::reload::Request;
 use self::workers::Workers;
@@ -70,8 +69,9 @@ pub struct Daemon {
     count: usize,
     control: Control,
     kernel: Arc<Kernel>,
-    /// What is in force, as it was configured.
-    config: Mutex<Config>,
+    current: Mutex<Current>,
+    /// Told when a name has other addresses.
+    renamed: Arc<Notify>,
     admin: SocketAddr,
     threads: Vec<JoinHandle<()>>,
     /// Ends last: the others have lines for it.
@@ -82,7 +82,12 @@ pub struct Daemon {
 
 impl Daemon {
     /// Starts what `config` says, on the sockets that were handed over and on new ones. Nothing runs if this fails.
-    pub fn start(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
+    pub fn start(config: &Config, inherited: Inherited) -> Result<Self, StartError> {
+        Self::resolving(config, inherited, dns::system())
+    }
+
+    /// As [`Self::start`], with what looks names up.
+    fn resolving(config: &Config, mut inherited: Inherited, resolver: Resolver) -> Result<Self, StartError> {
         descriptors::raise();
         let count = workers::count(config.server.workers);
         let admin = match inherited.take_admin(config.admin.address) {
@@ -91,11 +96,18 @@ impl Daemon {
         };
         let listeners = Arc::new(Listeners::new(inherited, count));
         let plan = listeners.plan(config)?;
-        let (shared, writer) = shared(config, count)?;
+        let renamed = Arc::new(Notify::new());
+        let nameless = Names::new(resolver, Arc::clone(&renamed));
+        let current = Current::first(config, nameless.next(config), count)?;
+        let (shared, writer) = shared(&current)?;
         let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
-        let (kernel, observing) =
-            Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
+        let (kernel, observing) = Kernel::start(
+            &current,
+            &shared.live.load().routes,
+            &shared.metrics,
+            shared.clock,
+        )?;
         let kernel = Arc::new(kernel);
         let (asking, requests) = mpsc::channel(REQUESTS);
         let view = view(&shared, &kernel, token, asking);
@@ -120,8 +132,7 @@ impl Daemon {
                 return Err(error);
             }
         };
-        let names = dns::named(config, &shared.live.load().routes, |_| true);
-        dns::keep(control.handle(), names, &kernel);
+        current.names.keep(control.handle(), &nameless);
         listeners.commit(plan, &workers);
         shared.metrics.reloaded(true);
         announce(config, admin_address, count, kernel.mode());
@@ -132,7 +143,8 @@ impl Daemon {
             count,
             control,
             kernel,
-            config: Mutex::new(config.clone()),
+            current: Mutex::new(current),
+            renamed,
             admin: admin_address,
             threads,
             writer,
@@ -209,16 +221,11 @@ const REQUESTS: usize = 8;
 /// How often a drain looks whether all is closed.
 const POLL: Duration = Duration::from_millis(20);
 
-fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
+fn shared(current: &Current) -> Result<(Shared, Option<Writer>), StartError> {
+    let config = &current.config;
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&edges(config)));
-    let routes = routes::build(config, workers, None)?;
-    let live = live(
-        config,
-        routes,
-        &Secrets::read(config)?,
-        (&metrics, None, clock.now()),
-    );
+    let live = live(current, current.routes(None), (&metrics, None, clock.now()));
     let (access, writer) = log::access(&config.log, &metrics)?.unzip();
     let shared = Shared {
         live: ArcSwap::from_pointee(live),
@@ -240,32 +247,6 @@ fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), S
 fn edges(config: &Config) -> Vec<Duration> {
     let edges = config.metrics.first_token_buckets.iter();
     edges.map(|edge| Duration::from_secs_f64(*edge)).collect()
-}
-
-/// What requests meet. It cannot fail, because what has been learned is shared with the table `before`.
-fn live(
-    config: &Config,
-    routes: Vec<Route>,
-    secrets: &Secrets,
-    (metrics, before, now): (&Metrics, Option<&Table>, Instant),
-) -> Live {
-    metrics.count_usage(config.metrics.usage);
-    let table = Table::build(
-        config,
-        &mut Context {
-            metrics,
-            keys: &secrets.providers,
-            now,
-            before,
-            draw: &mut || Draw::new(fastrand::f64()),
-        },
-    );
-    Live {
-        table,
-        routes,
-        server: config.server.clone(),
-        keys: secrets.clients.clone(),
-    }
 }
 
 fn view(
@@ -311,3 +292,6 @@ fn announce(config: &Config, admin: SocketAddr, workers: usize, kernel: &str) {
         presets = config.presets.len(), kernel, "started"
     );
 }
+
+#[cfg(test)]
+mod tests;

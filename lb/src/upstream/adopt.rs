@@ -9,7 +9,7 @@
 //! | learned | identity | a changed parameter |
 //! |---|---|---|
 //! | slots of a provider | its name | counts at once |
-//! | health and load of an endpoint | the provider's name and the endpoint's URL | counts at once |
+//! | health and load of an endpoint | the provider's name, the endpoint's URL and its address | counts at once |
 //! | load of a target | model, pool, provider, upstream model | |
 //! | a share | [`Preferred`], the controller's parameters, the model's own deadline | another share |
 //!
@@ -21,6 +21,7 @@
 //!
 //! Everything here has effects on what is shared, so it runs when nothing can go wrong any more.
 
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -45,10 +46,15 @@ impl<'a> Before<'a> {
         all.find(|provider| *provider.name == *name)
     }
 
-    /// The endpoint of that provider at this address.
-    pub(super) fn endpoint(self, provider: &str, url: &Url) -> Option<&'a Arc<Endpoint>> {
+    /// The endpoint of that provider under this URL, at this address.
+    pub(super) fn endpoint(
+        self,
+        provider: &str,
+        url: &Url,
+        address: Option<SocketAddr>,
+    ) -> Option<&'a Arc<Endpoint>> {
         let mut all = self.provider(provider)?.endpoints.iter();
-        all.find(|endpoint| endpoint.url == *url)
+        all.find(|endpoint| endpoint.url == *url && endpoint.address == address)
     }
 
     /// The pool of this name of that model.

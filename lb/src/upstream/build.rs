@@ -12,6 +12,7 @@ use super::chains::{Built, preset_chain};
 use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::provider::Provider;
 use super::route::routes;
+use super::site::Site;
 use super::table::{Exact, Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern};
 use crate::metrics::Metrics;
@@ -24,6 +25,8 @@ pub struct Context<'a> {
     pub metrics: &'a Metrics,
     /// The key of each provider, in the configuration's order; `None` sends none.
     pub keys: &'a [Option<HeaderValue>],
+    /// Where the endpoints are; they are numbered in this order.
+    pub sites: &'a [Site],
     /// The present instant.
     pub now: Instant,
     /// The table that is in force and is to be replaced by this one: what it has learned is kept where it is still about
@@ -79,6 +82,7 @@ impl Table {
             .families
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         adopt::retire(context.before(), &table, context.now);
+        table.publish(context.now);
         table
     }
 
@@ -97,22 +101,24 @@ impl Table {
 
 fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
     let causes = CAUSES.map(cause_name);
-    let mut id = 0;
     let mut built = Vec::with_capacity(config.providers.len());
     for (index, provider) in config.providers.iter().enumerate() {
         let name = provider.name.as_str();
-        let endpoints = provider.endpoints.iter().map(|endpoint| {
-            id += 1;
-            let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
-            let before = context.before().endpoint(name, &endpoint.url).map(Arc::as_ref);
-            Arc::new(Endpoint::new(
-                id - 1,
-                endpoint,
-                provider.health.as_ref(),
-                metrics,
-                before,
-            ))
-        });
+        let sites = context.sites.iter().enumerate();
+        let endpoints = sites
+            .filter(|(_, site)| site.provider == index)
+            .map(|(id, site)| {
+                let endpoint = &provider.endpoints[site.endpoint];
+                let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
+                let before = context.before().endpoint(name, &endpoint.url, site.address);
+                Arc::new(Endpoint::new(
+                    (id, site.address),
+                    endpoint,
+                    provider.health.as_ref(),
+                    metrics,
+                    before.map(Arc::as_ref),
+                ))
+            });
         let before = context.before().provider(name);
         built.push(Arc::new(Provider {
             name: name.into(),

@@ -25,6 +25,7 @@ mod provider;
 mod route;
 mod run;
 mod signals;
+mod site;
 mod state;
 mod table;
 mod ticket;
@@ -37,6 +38,7 @@ pub use pool::Pool;
 pub use provider::{Claim, Provider};
 pub use route::{Route, To};
 pub use run::{Run, Sent, Step};
+pub use site::{Site, sites};
 pub use state::{EndpointState, KernelState, ModelState, PoolState, ProviderState, State};
 pub use table::{Listed, Table};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::endpoint::{cause_name, state_name};
+use super::endpoint::{cause_name, state_name, state_of};
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
-use crate::policy::health::{self, Standing};
+use crate::policy::health::Standing;
 use crate::policy::time::Instant;
 
 /// The table at an instant.
@@ -77,6 +77,9 @@ pub struct ProviderState {
 pub struct EndpointState {
     /// Its name.
     pub name: String,
+    /// Its address. Of a name with several there is an endpoint each, under one name; `None` while it is not known,
+    /// and where a proxy or a socket file is connected to.
+    pub address: Option<String>,
     /// `healthy`, `ejected` or `half_open`.
     pub state: &'static str,
     /// Milliseconds until it may be probed, while it is ejected.
@@ -135,15 +138,16 @@ fn pool_state(pool: &Pool, now: Instant) -> PoolState {
 
 fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     let endpoints = provider.endpoints.iter().map(|endpoint| {
-        let (state, until) = match endpoint.standing(now) {
-            Standing::Ejected { until } => (health::State::Ejected, Some(until)),
-            Standing::Unproven => (health::State::Ejected, Some(now)),
-            Standing::HalfOpen | Standing::Probing => (health::State::HalfOpen, None),
-            Standing::Healthy => (health::State::Healthy, None),
+        let standing = endpoint.standing(now);
+        let until = match standing {
+            Standing::Ejected { until } => Some(until),
+            Standing::Unproven => Some(now),
+            Standing::HalfOpen | Standing::Probing | Standing::Healthy => None,
         };
         EndpointState {
             name: endpoint.name.to_string(),
-            state: state_name(state),
+            address: endpoint.address.map(|address| address.to_string()),
+            state: state_name(state_of(standing)),
             ejected_for_ms: until
                 .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
             cause: endpoint.cause(now).map(cause_name),

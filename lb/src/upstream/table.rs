@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::Chain;
+use super::endpoint;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::route::Route;
@@ -71,8 +72,8 @@ impl Table {
                 controller.publish(now);
             }
         }
-        for endpoint in self.providers.iter().flat_map(|provider| &provider.endpoints) {
-            endpoint.publish(now);
+        for provider in &self.providers {
+            endpoint::publish(&provider.endpoints, now);
         }
     }
 }

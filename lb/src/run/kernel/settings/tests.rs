@@ -53,9 +53,3 @@ fn every_setting_that_the_configuration_takes_is_one_that_the_plane_takes() {
     assert_eq!((most.mode, most.attach), (Mode::Off, kernel::Attach::Tc));
     assert_eq!(most.signals.settings().rst_count, 1_000_000);
 }
-
-#[test]
-fn only_addresses_are_covered_at_the_start() {
-    let address: IpAddr = "10.1.2.3".parse().expect("an address");
-    assert_eq!(destinations(&config("{}")), [address]);
-}
