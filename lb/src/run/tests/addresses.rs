@@ -51,7 +51,7 @@ impl Upstream {
                 socket.write_all(answer.as_bytes()).await.unwrap();
             } else if request.contains("\"stream\"") {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-                let first = "b\r\ndata: {}\n\n:\n\r\n";
+                let first = "a\r\ndata: {}\n\n\r\n";
                 socket.write_all([head, first].concat().as_bytes()).await.unwrap();
                 let mut released = self.released.subscribe();
                 released.wait_for(|released| *released).await.unwrap();

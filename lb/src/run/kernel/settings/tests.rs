@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::config::Config;
 
 fn config(kernel: &str) -> Config {
     let text = format!(
