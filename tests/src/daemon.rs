@@ -386,18 +386,6 @@ fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// The Python that has the openai package, or `None` after saying why there is none; with `LB_REQUIRE_CLIENTS=1` its
-/// absence is a failure.
-pub fn openai_python() -> Option<String> {
-    let python = std::env::var("LB_OPENAI_PYTHON")
-        .ok()
-        .filter(|path| !path.is_empty());
-    if python.is_none() {
-        skip("LB_OPENAI_PYTHON names no Python with the openai package");
-    }
-    python
-}
-
 /// Says that a test is skipped, and why; a failure where clients are required.
 #[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
 pub fn skip(why: &str) {

@@ -11,6 +11,7 @@ pub mod client;
 pub mod daemon;
 pub mod netns;
 pub mod provider;
+pub mod sdk;
 pub mod setup;
 pub mod sim;
 

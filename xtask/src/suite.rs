@@ -86,14 +86,23 @@ fn test_files() -> Vec<String> {
     names
 }
 
-/// Tells the tests of the openai client where Python has it; without it they skip, and in CI they fail.
+/// Tells the tests of the openai clients where they are; without them they skip, and in CI they fail.
 fn offer_openai(command: &mut Command) -> Result {
-    match setup::openai_python() {
-        Ok(python) => {
-            command.env("LB_OPENAI_PYTHON", python);
+    let offers = [
+        (
+            "LB_OPENAI_PYTHON",
+            setup::openai_python as fn() -> Result<PathBuf>,
+        ),
+        ("LB_OPENAI_NODE", setup::openai_node),
+    ];
+    for (variable, find) in offers {
+        match find() {
+            Ok(interpreter) => {
+                command.env(variable, interpreter);
+            }
+            Err(failure) if command::in_ci() => return Err(failure),
+            Err(failure) => println!("tests that need {variable} will be skipped: {failure}"),
         }
-        Err(failure) if command::in_ci() => return Err(failure),
-        Err(failure) => println!("tests with the openai client will be skipped: {failure}"),
     }
     if command::in_ci() {
         command.env("LB_REQUIRE_CLIENTS", "1");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::log::Logging;
 use super::{fail, log};
 use crate::config::{self, Failure};
 use crate::demo::{self, Started};
@@ -25,13 +26,13 @@ pub(super) fn demo(options: &Options) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(70, error),
     };
-    let mut daemon = None;
-    let start = async |text: String| start(&text, &mut daemon);
+    let mut running = None;
+    let start = async |text: String| start(&text, &mut running);
     let options = demo::Options {
         length: options.length,
     };
     let played = runtime.block_on(demo::run(&options, &mut io::stdout(), start));
-    if let Some(daemon) = daemon {
+    if let Some((daemon, _logging)) = running {
         daemon.stop();
     }
     match played {
@@ -40,12 +41,13 @@ pub(super) fn demo(options: &Options) -> ExitCode {
     }
 }
 
-fn start(text: &str, daemon: &mut Option<Daemon>) -> io::Result<Started> {
+fn start(text: &str, running: &mut Option<(Daemon, Logging)>) -> io::Result<Started> {
     let config = config::parse(text, "demo.yaml", &|_| None)
         .map_err(|failure| io::Error::other(told(&failure)))?
         .config;
-    log::install(&config.log);
-    let started = daemon.insert(Daemon::start(&config, Inherited::default()).map_err(io::Error::other)?);
+    let logging = log::install(&config.log);
+    let daemon = Daemon::start(&config, Inherited::default()).map_err(io::Error::other)?;
+    let (started, _) = running.insert((daemon, logging));
     let data = started
         .data()
         .first()

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, stderr};
 
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -11,8 +12,15 @@ use crate::config::{Log, LogLevel};
 use crate::proxy::TARGET;
 use crate::run::{Form, form};
 
+/// Writes what is queued when dropped, for up to a second.
+pub(super) type Logging = WorkerGuard;
+
 /// Sends log lines to stderr, or to the journal, from now on. A second call in one process changes nothing.
-pub(super) fn install(log: &Log) {
+///
+/// Lines for stderr are written by a thread of their own, so that nobody who logs waits for whoever reads there. Those
+/// that find its queue full are lost.
+#[must_use]
+pub(super) fn install(log: &Log) -> Logging {
     let level = match log.level {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Error => LevelFilter::ERROR,
@@ -26,17 +34,22 @@ pub(super) fn install(log: &Log) {
     } else {
         LevelFilter::OFF
     };
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(QUEUE)
+        .thread_name("lb-log")
+        .finish(stderr());
     let filter = Targets::new().with_default(level).with_target(TARGET, access);
     let installed = tracing_subscriber::registry()
-        .with(layer(form(log)).with_filter(filter))
+        .with(layer(form(log), writer).with_filter(filter))
         .try_init();
     // Only a second daemon in this process, as in the demo's tests, finds a subscriber in place.
     drop(installed);
+    guard
 }
 
-fn layer(form: Form) -> Box<dyn Layer<Registry> + Send + Sync> {
+fn layer(form: Form, writer: NonBlocking) -> Box<dyn Layer<Registry> + Send + Sync> {
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(stderr)
+        .with_writer(writer)
         .with_target(false);
     match form {
         Form::Text => {
@@ -51,6 +64,9 @@ fn layer(form: Form) -> Box<dyn Layer<Registry> + Send + Sync> {
         },
     }
 }
+
+/// Lines that may wait to be written.
+const QUEUE: usize = 8192;
 
 /// What the names of lb's own fields begin with in the journal.
 const FIELDS: &str = "LB";

@@ -27,7 +27,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     if checked.warnings.warnings() > 0 {
         anstream::eprint!("{}", checked.warnings.render(colour()));
     }
-    log::install(&checked.config.log);
+    let _logging = log::install(&checked.config.log);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(70, error),

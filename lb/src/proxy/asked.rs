@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 
 use super::error::Refusal;
 use crate::wire::envelope::{Envelope, EnvelopeError, Scanner};
+use crate::wire::http1;
 use crate::wire::multipart::{self, Form, FormError};
 
 /// What a request asks for, and where it says so.
@@ -128,9 +129,8 @@ impl Reading {
 
 /// Whether a body is in a coding that cannot be looked into.
 pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    let is_coding = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    http1::has(headers, &CONTENT_ENCODING) && headers.get(CONTENT_ENCODING).is_some_and(is_coding)
 }
 
 /// A request of whose body nothing is known.

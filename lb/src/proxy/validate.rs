@@ -7,6 +7,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use super::error::Refusal;
+use crate::wire::http1;
 
 /// Checks the head, and settles in `host` whom the request is for: with an absolute target or over HTTP/2 the
 /// authority stands elsewhere, and it is what counts (RFC 9112, 3.2.2; RFC 9113, 8.3.1).
@@ -45,6 +46,9 @@ fn values(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// How the body is delimited: `chunked` once or a length, and nothing that asks for another protocol beside it.
 fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !http1::has(headers, &header::TRANSFER_ENCODING) && !http1::has(headers, &header::UPGRADE) {
+        return Ok(());
+    }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let coding = codings.next();
     if codings.next().is_some() {
@@ -89,7 +93,7 @@ fn transfer_coding(coding: &HeaderValue) -> Refusal {
 /// What lb cannot meet must not be promised by silence (RFC 9110, 10.1.1).
 fn expectation(headers: &HeaderMap) -> Result<(), Refusal> {
     let met = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if headers.get_all(header::EXPECT).iter().all(met) {
+    if !http1::has(headers, &header::EXPECT) || headers.get_all(header::EXPECT).iter().all(met) {
         Ok(())
     } else {
         Err(Refusal::Expectation)
@@ -181,7 +185,7 @@ fn is_host(text: &[u8]) -> bool {
             None => (text, None),
         },
     };
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     !name.is_empty() && name.iter().all(allowed) && port.is_none_or(is_port)
 }
 

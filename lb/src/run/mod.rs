@@ -205,7 +205,7 @@ impl Daemon {
             }
         }
         if let Some(writer) = self.writer {
-            writer.finish();
+            writer.finish(LAST_LINES);
         }
     }
 
@@ -220,6 +220,9 @@ const REQUESTS: usize = 8;
 
 /// How often a drain looks whether all is closed.
 const POLL: Duration = Duration::from_millis(20);
+
+/// How long the last access lines may take. Where nobody reads them lb ends all the same.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 fn shared(current: &Current) -> Result<(Shared, Option<Writer>), StartError> {
     let config = &current.config;

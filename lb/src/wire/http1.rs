@@ -29,7 +29,7 @@ use std::fmt;
 pub use body::{Decoded, Decoder};
 pub use chunked::Chunked;
 pub use head::{Head, HeadReader, MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM};
-pub use hop::{HopByHop, end_to_end, is_always_hop_by_hop, strip_hop_by_hop};
+pub use hop::{HopByHop, has, is_always_hop_by_hop, strip_hop_by_hop};
 pub use request::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
 pub use trailers::strip_forbidden_trailers;
 

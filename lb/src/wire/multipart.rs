@@ -185,7 +185,6 @@ impl Form {
     /// One step on; false where more bytes are needed.
     fn step(&mut self) -> Result<bool, FormError> {
         match self.state {
-            State::End => Ok(false),
             State::Skip => {
                 let length = self.delimiter.needle().len();
                 if let Some(at) = self.delimiter.find(&self.held) {
@@ -197,6 +196,7 @@ impl Form {
                 self.take(done);
                 Ok(false)
             }
+            State::End => Ok(false),
             State::Delimiter => self.behind_delimiter(),
             State::Head => self.head(),
             State::Value(wanted) => self.value(wanted),

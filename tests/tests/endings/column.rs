@@ -9,20 +9,42 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::terminator::Terminator;
 
-/// What is spoken by the client.
+/// What is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     One,
     Two,
 }
 
-/// Both versions over both wires.
-pub(crate) const CLIENTS: [(Version, bool); 4] = [
-    (Version::One, false),
-    (Version::Two, false),
-    (Version::One, true),
-    (Version::Two, true),
-];
+/// How two peers are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wire {
+    pub(crate) version: Version,
+    pub(crate) tls: bool,
+}
+
+impl Wire {
+    pub(crate) const ONE: Self = Self {
+        version: Version::One,
+        tls: false,
+    };
+    pub(crate) const ONE_TLS: Self = Self {
+        version: Version::One,
+        tls: true,
+    };
+    /// By prior knowledge.
+    pub(crate) const TWO: Self = Self {
+        version: Version::Two,
+        tls: false,
+    };
+    /// By ALPN.
+    pub(crate) const TWO_TLS: Self = Self {
+        version: Version::Two,
+        tls: true,
+    };
+
+    pub(crate) const ALL: [Self; 4] = [Self::ONE, Self::ONE_TLS, Self::TWO, Self::TWO_TLS];
+}
 
 /// lb between a client and two providers that are reached in the same way.
 pub(crate) struct Column {
@@ -46,17 +68,19 @@ pub(crate) struct Wish<'a> {
     pub(crate) model: &'a [&'a str],
     pub(crate) fallback: &'a [&'a str],
     pub(crate) provider: &'a [&'a str],
+    /// Members of every provider's `connections`.
+    pub(crate) connections: &'a [&'a str],
     pub(crate) section: &'a [&'a str],
 }
 
 impl Column {
-    pub(crate) async fn start((client, upstream): (bool, bool), wish: Wish<'_>) -> Self {
+    pub(crate) async fn start((client, upstream): (bool, Wire), wish: Wish<'_>) -> Self {
         let folder = Folder::new();
         let made =
             rcgen::generate_simple_self_signed(["lb.test".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         let certificate = folder.write("cert.pem", &made.cert.pem());
         let key = folder.write("key.pem", &made.signing_key.serialize_pem());
-        let identity = Arc::new(server_config(&made));
+        let identity = server_config(&made);
         let (provider, alternate) = (
             Provider::start(Script::silent().stall()).await,
             Provider::start(Script::streamed(&["ok"])).await,
@@ -64,13 +88,14 @@ impl Column {
         let mut terminators = Vec::new();
         let mut urls = Vec::new();
         for provider in [&provider, &alternate] {
-            if upstream {
-                let terminator = Terminator::start(Arc::clone(&identity), provider.address()).await;
-                urls.push(format!("https://{}/v1", terminator.address()));
-                terminators.push(terminator);
-            } else {
+            if upstream == Wire::ONE {
                 urls.push(provider.url());
+                continue;
             }
+            let terminator = Terminator::start(upstream, identity.clone(), provider.address()).await;
+            let scheme = if upstream.tls { "https" } else { "http" };
+            urls.push(format!("{scheme}://{}/v1", terminator.address()));
+            terminators.push(terminator);
         }
         let preferred = wish.instead.unwrap_or(&urls[0]);
         let mut setup = Setup::new().at("gpu", &[preferred]);
@@ -78,8 +103,13 @@ impl Column {
             setup = setup.at("alt", &[&urls[1]]);
         }
         let ca = format!("tls: {{ ca_file: {} }}", certificate.display());
-        if upstream {
+        if upstream.tls {
             setup = setup.provider(&ca);
+        }
+        let prior = (upstream == Wire::TWO).then_some("http_version: http2");
+        let connections: Vec<_> = prior.iter().chain(wish.connections).copied().collect();
+        if !connections.is_empty() {
+            setup = setup.provider(&format!("connections: {{ {} }}", connections.join(", ")));
         }
         let tls = format!(
             "tls: {{ cert_file: {}, key_file: {} }}",
@@ -102,13 +132,12 @@ impl Column {
             .section
             .iter()
             .fold(setup, |setup, lines| setup.section(lines));
-        let wire = |tls: bool| if tls { "TLS" } else { "plain" };
         Self {
             lb: Lb::start(&setup).await,
             provider,
             alternate,
             client_tls: client.then(|| Arc::new(client_config(&made))),
-            name: format!("client over {}, provider over {}", wire(client), wire(upstream)),
+            name: format!("client over TLS: {client}, provider: {upstream:?}"),
             _terminators: terminators,
             _folder: folder,
         }

@@ -4,7 +4,7 @@ use lb_tests::client::End;
 use lb_tests::provider::{Script, Step, token};
 
 use crate::client::{Asking, Seen};
-use crate::column::{Column, Wish};
+use crate::column::{Column, Wire, Wish};
 
 /// An ending of the table in the specification.
 struct Row {
@@ -101,7 +101,13 @@ fn cut() -> Vec<Row> {
     ]
 }
 
-async fn ends(client: bool, upstream: bool) {
+async fn ends(upstream: Wire) {
+    for client in [false, true] {
+        ends_between(client, upstream).await;
+    }
+}
+
+async fn ends_between(client: bool, upstream: Wire) {
     let wish = Wish {
         alone: true,
         // All of these are failures of one endpoint, which is not to be ejected meanwhile.
@@ -151,24 +157,24 @@ async fn ends(client: bool, upstream: bool) {
 
 // [STREAM-12] [STREAM-13] [ACCESS-1]
 #[tokio::test]
-async fn plain_clients_and_plain_providers() {
-    ends(false, false).await;
+async fn providers_of_http1() {
+    ends(Wire::ONE).await;
 }
 
 // [STREAM-12] [STREAM-13] [ACCESS-1]
 #[tokio::test]
-async fn plain_clients_and_providers_over_tls() {
-    ends(false, true).await;
+async fn providers_of_http1_over_tls() {
+    ends(Wire::ONE_TLS).await;
 }
 
-// [STREAM-12] [STREAM-13] [ACCESS-1]
+// [STREAM-12] [STREAM-13] [ACCESS-1] [NET-12] [NET-30]
 #[tokio::test]
-async fn clients_over_tls_and_plain_providers() {
-    ends(true, false).await;
+async fn providers_of_http2_by_prior_knowledge() {
+    ends(Wire::TWO).await;
 }
 
-// [STREAM-12] [STREAM-13] [ACCESS-1]
+// [STREAM-12] [STREAM-13] [ACCESS-1] [NET-12] [NET-30]
 #[tokio::test]
-async fn clients_and_providers_over_tls() {
-    ends(true, true).await;
+async fn providers_of_http2_by_alpn() {
+    ends(Wire::TWO_TLS).await;
 }

@@ -1,4 +1,4 @@
-//! Ends TLS in front of a scripted provider, and passes its endings on.
+//! What stands in front of a scripted provider to make it reachable over TLS or HTTP/2, and passes its endings on.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,20 +9,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
+use crate::column::{Version, Wire};
+use crate::gateway;
+
 pub(crate) struct Terminator {
     address: SocketAddr,
     server: JoinHandle<()>,
 }
 
 impl Terminator {
-    pub(crate) async fn start(identity: Arc<ServerConfig>, behind: SocketAddr) -> Self {
+    /// Where `wire` is plain HTTP/1.1 there is nothing to end.
+    pub(crate) async fn start(wire: Wire, mut identity: ServerConfig, behind: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let acceptor = TlsAcceptor::from(identity);
+        if wire.version == Version::Two {
+            identity.alpn_protocols = vec!["h2".into()];
+        }
+        let acceptor = TlsAcceptor::from(Arc::new(identity));
         let server = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(pass(acceptor.clone(), stream, behind));
+                stream.set_nodelay(true).unwrap();
+                connections.spawn(serve(wire, acceptor.clone(), stream, behind));
                 while connections.try_join_next().is_some() {}
             }
         });
@@ -37,6 +45,18 @@ impl Terminator {
 impl Drop for Terminator {
     fn drop(&mut self) {
         self.server.abort();
+    }
+}
+
+async fn serve(wire: Wire, acceptor: TlsAcceptor, stream: TcpStream, behind: SocketAddr) {
+    match (wire.version, wire.tls) {
+        (Version::One, _) => pass(acceptor, stream, behind).await,
+        (Version::Two, false) => gateway::serve(stream, behind).await,
+        (Version::Two, true) => {
+            if let Ok(secured) = acceptor.accept(stream).await {
+                gateway::serve(secured, behind).await;
+            }
+        }
     }
 }
 

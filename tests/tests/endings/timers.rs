@@ -7,7 +7,7 @@ use lb_tests::provider::Script;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::client::Asking;
-use crate::column::{Column, Version, Wish};
+use crate::column::{Column, Version, Wire, Wish};
 
 /// Milliseconds of every timer here.
 const SHORT: u64 = 300;
@@ -26,7 +26,7 @@ fn in_time(name: &str, after: Duration) {
 
 async fn each(wish: Wish<'_>, test: impl AsyncFn(&Column, Version, &str)) {
     for client in [false, true] {
-        for upstream in [false, true] {
+        for upstream in Wire::ALL {
             let column = Column::start((client, upstream), wish).await;
             for (version, name) in column.versions() {
                 test(&column, version, &name).await;
@@ -37,7 +37,7 @@ async fn each(wish: Wish<'_>, test: impl AsyncFn(&Column, Version, &str)) {
 }
 
 /// A port that takes one connection into its queue and answers no further SYN.
-fn unanswering() -> (Socket, Vec<Socket>, String) {
+pub(crate) fn unanswering() -> (Socket, Vec<Socket>, String) {
     let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
     let listener = socket();
     let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -59,7 +59,8 @@ fn unanswering() -> (Socket, Vec<Socket>, String) {
 // [ACCESS-1]
 #[tokio::test]
 async fn connect_ms_sends_the_request_to_the_next_target() {
-    for (upstream, scheme) in [(false, "http"), (true, "https")] {
+    for upstream in Wire::ALL {
+        let scheme = if upstream.tls { "https" } else { "http" };
         let (_listener, _queued, address) = unanswering();
         let url = format!("{scheme}://{address}/v1");
         for client in [false, true] {

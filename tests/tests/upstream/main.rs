@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod answers;
 mod endings;
 mod http2;
 mod origin;

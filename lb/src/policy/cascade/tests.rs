@@ -330,3 +330,13 @@ fn standings_are_asked_for_again_before_every_attempt() {
         attempt(1, true)
     );
 }
+
+// [CASCADE-2]
+#[test]
+fn a_cascade_of_many_targets_tries_each_of_them_once() {
+    for targets in [63, 64, 65, 200] {
+        let standings = vec![READY; targets];
+        let all = (0..targets).collect::<Vec<_>>();
+        assert_eq!(run(plan(targets), &standings), (all, Stop::Exhausted));
+    }
+}

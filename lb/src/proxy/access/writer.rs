@@ -61,11 +61,18 @@ impl AccessLog {
 }
 
 impl Writer {
-    /// Writes what is still queued and ends the thread.
-    pub fn finish(self) {
-        // A writer that is gone has nothing to be told.
-        drop(self.queue.send(Message::Stop));
-        if self.thread.join().is_err() {
+    /// Writes what is still queued and ends the thread. Where nobody takes what is written, that is given up after
+    /// `limit`.
+    pub fn finish(self, limit: Duration) {
+        let mut waited = Duration::ZERO;
+        let mut told = false;
+        while waited < limit && !self.thread.is_finished() {
+            // A writer that is gone has nothing to be told.
+            told = told || !matches!(self.queue.try_send(Message::Stop), Err(TrySendError::Full(_)));
+            sleep(STEP);
+            waited += STEP;
+        }
+        if self.thread.is_finished() && self.thread.join().is_err() {
             tracing::error!("the access log's thread panicked");
         }
     }
@@ -153,6 +160,9 @@ const QUEUE: usize = 8192;
 
 /// How long the writer lets lines gather.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// How often the end of the thread is looked for.
+const STEP: Duration = Duration::from_millis(2);
 
 /// Text that is written at once. Bytes.
 const BATCH: usize = 64 * 1024;

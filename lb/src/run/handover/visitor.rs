@@ -69,6 +69,10 @@ impl Predecessor {
         };
         match tokio::time::timeout(PATIENCE, told).await {
             Ok(Ok(_)) => tracing::info!("taken over: the process before drains"),
+            // With nothing to wait for it may be gone before its word is on its way.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                tracing::info!("taken over: the process before has ended");
+            }
             Ok(Err(error)) => tracing::warn!(%error, "the process before did not say that it leaves"),
             Err(_late) => tracing::warn!("the process before does not say that it leaves"),
         }

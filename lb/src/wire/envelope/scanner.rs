@@ -169,11 +169,8 @@ impl Scanner {
                     .text
                     .take()
                     .ok_or(EnvelopeError::ModelTooLong { at: start })?;
-                // Lossy in name only: `utf8` has passed every byte up to here.
-                self.envelope.model = Some(
-                    String::from_utf8(name)
-                        .unwrap_or_else(|wrong| String::from_utf8_lossy(wrong.as_bytes()).into_owned()),
-                );
+                // Cannot fail: `utf8` has passed every byte up to here.
+                self.envelope.model = Some(String::from_utf8(name).unwrap_or_default());
                 self.envelope.model_span = start..end;
             }
         }

@@ -1,6 +1,6 @@
 //! The fields that end at this hop, whichever way they travel.
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName};
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +20,11 @@ pub struct HopByHop {
 impl HopByHop {
     /// Reads the `Connection` fields of a message.
     pub fn of(headers: &HeaderMap) -> Self {
+        if !has(headers, &header::CONNECTION) {
+            return Self {
+                nominated: Vec::new(),
+            };
+        }
         let values = headers.get_all(header::CONNECTION);
         Self {
             nominated: values
@@ -48,10 +53,10 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// The fields that are passed on, in the order of the map.
-pub fn end_to_end(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-    let hop = HopByHop::of(headers);
-    headers.iter().filter(move |(name, _)| !hop.contains(name))
+/// Whether a message has a field of this name. Messages have a few fields, and to walk over their names costs less than
+/// to hash one: for names that are rarely there.
+pub fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.keys().any(|known| known == name)
 }
 
 /// The comma-separated tokens of one `Connection` value, as they stand.

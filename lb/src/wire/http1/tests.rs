@@ -155,6 +155,7 @@ fn every_fault_says_what_it_is_in_words() {
         Malformed::Head,
         Malformed::HeadCut,
         Malformed::HeadTooLarge,
+        Malformed::Http2,
         Malformed::Interim,
         Malformed::Trailers,
         Malformed::TransferEncoding,

@@ -158,3 +158,43 @@ fn the_boundary_is_read_from_the_content_type() {
     assert_eq!(boundary(b"multipart/mixed; boundary=a"), None);
     assert_eq!(boundary(b"application/json"), None);
 }
+
+// [ENV-7]
+#[test]
+fn what_follows_the_end_and_odd_heads_of_parts_are_read_past() {
+    let body = form(&[
+        (
+            "content-disposition: form-data; alone; name=\"model\"",
+            "whisper-1",
+        ),
+        ("x: y", "a part without a disposition"),
+    ]);
+    for cut in [1, 7, body.len()] {
+        let mut form = Form::new(b"b0");
+        for chunk in body.as_bytes().chunks(cut) {
+            form.feed(chunk).expect("a form");
+        }
+        form.feed(b"an epilogue").expect("it is no part");
+        assert_eq!(form.fields().model.as_deref(), Some("whisper-1"));
+        assert!(form.finish().is_ok());
+    }
+    let broken = "--b0\r\nno field\r\n\r\nx\r\n--b0--\r\n";
+    assert!(matches!(
+        read(broken.as_bytes(), 1),
+        Err(FormError::NotForm { .. })
+    ));
+}
+
+#[test]
+fn each_fault_says_what_it_is() {
+    let told = [
+        (FormError::Duplicate("model"), "a second part `model`"),
+        (FormError::NoBoundary, "names no boundary"),
+        (FormError::NotForm { at: 7 }, "at byte 7"),
+        (FormError::NotModel, "`model` is no name"),
+        (FormError::LongHead, "longer than 8192 bytes"),
+    ];
+    for (fault, part) in told {
+        assert!(fault.to_string().contains(part), "{fault}");
+    }
+}

@@ -130,3 +130,17 @@ fn a_name_is_written_as_json() {
     let out = passed(Renamer::document("a\"b\\c"), br#"{"model":"x"}"#, 100);
     assert_eq!(out, r#"{"model":"a\"b\\c"}"#);
 }
+
+// [NAME-1]
+#[test]
+fn an_event_that_is_no_json_or_has_no_end_passes_as_it_is() {
+    let lines = "data: {\"model\":\ndata: }\n\n";
+    assert_eq!(passed(Renamer::events("mine", 100), lines.as_bytes(), 5), lines);
+    let wrong = "data: {]\ndata: \"model\":\"up\"}\n\n";
+    assert_eq!(passed(Renamer::events("mine", 100), wrong.as_bytes(), 5), wrong);
+    let endless = format!("data: {{\"model\":\"{}", "x".repeat(200));
+    assert_eq!(
+        passed(Renamer::events("mine", 100), endless.as_bytes(), 5),
+        endless
+    );
+}

@@ -1,0 +1,131 @@
+//! What goes wrong is raised as the package's own kind of error, with status, code and headers.
+
+use lb_tests::daemon::Folder;
+use lb_tests::provider::{Provider, Refusing, Script};
+use lb_tests::setup::Setup;
+use serde_json::{Value, json};
+
+use crate::door::Door;
+
+/// Kind, status and code of what was raised.
+fn raised(seen: &Value) -> (&Value, &Value, &Value) {
+    (&seen["error"][0], &seen["status"], &seen["code"])
+}
+
+async fn refusals(door: Door) {
+    let provider = Provider::start(Script::completion("let in")).await;
+    let folder = Folder::new();
+    // The SHA-256 of "client-key".
+    let digest = "8eb943e7040b69a94bf39562088223755bff4c2e7c5fc257f1e08f870fe01d35";
+    let digest = folder.write("client.sha256", digest);
+    let auth = format!(
+        "auth: {{ required: true, keys: [{{ name: team, sha256_file: {} }}] }}",
+        digest.display()
+    );
+    let Some(behind) = door.open(Setup::single(&provider).section(&auth)).await else {
+        return;
+    };
+    let seen = behind.ask_with("chat", json!({"key": "another"})).await;
+    let expected = (
+        &json!("AuthenticationError"),
+        &json!(401),
+        &json!("invalid_api_key"),
+    );
+    assert_eq!(raised(&seen), expected, "{seen}");
+
+    let seen = behind.ask_with("chat-stream", json!({"model": "chad"})).await;
+    let expected = (&json!("NotFoundError"), &json!(404), &json!("model_not_found"));
+    assert_eq!(raised(&seen), expected, "{seen}");
+    assert_eq!(provider.requests().len(), 0);
+
+    // With no retries the wait is the application's to read; with the package's own it is kept to.
+    let full = json!({"error": {"message": "full", "type": "rate_limit", "code": "full"}});
+    let full = || Script::json(429, &[("retry-after", "1")], &full);
+    for what in ["chat", "chat-stream"] {
+        provider.next(full());
+        let seen = behind.ask_with(what, json!({"retries": 0})).await;
+        let expected = (&json!("RateLimitError"), &json!(429), &json!("full"));
+        assert_eq!(raised(&seen), expected, "{seen}");
+        assert_eq!(seen["retry_after"], "1", "{seen}");
+    }
+}
+
+async fn broken(door: Door) {
+    let cut = || Script::stream().token("half ").token("an ").pause(100);
+    let provider = Provider::start(Script::error(500)).await;
+    let Some(behind) = door.open(Setup::single(&provider)).await else {
+        return;
+    };
+    for script in [cut().reset(), cut().close()] {
+        provider.next(script);
+        let seen = behind.ask("chat-stream").await;
+        assert_eq!(seen["value"]["text"], "half an ");
+        assert!(
+            seen["error"].is_array(),
+            "a cut answer must not look whole: {seen}"
+        );
+    }
+    behind.lb.idle().await;
+}
+
+async fn the_end_of_a_chain(door: Door) {
+    let (first, second) = (Refusing::new(), Refusing::new());
+    let setup = Setup::new()
+        .at("gpu", &[&first.url()])
+        .at("alt", &[&second.url()]);
+    let Some(behind) = door.open(setup).await else {
+        return;
+    };
+    let seen = behind.ask("chat").await;
+    assert_eq!(
+        (&seen["error"][0], &seen["status"]),
+        (&json!("InternalServerError"), &json!(502)),
+        "{seen}"
+    );
+    let requests = behind.lb.sum("lb_requests_total", &["model=\"chat\""]).await;
+    assert_eq!(requests, 1, "it was told not to multiply the chain");
+}
+
+// [STREAM-23] [STREAM-27]
+#[tokio::test]
+async fn refusals_are_raised_by_pythons_package() {
+    refusals(Door::Python).await;
+}
+
+// [STREAM-23] [STREAM-27]
+#[tokio::test]
+async fn refusals_are_raised_by_pythons_package_over_http2() {
+    refusals(Door::Python2).await;
+}
+
+// [STREAM-23] [STREAM-27]
+#[tokio::test]
+async fn refusals_are_raised_by_nodes_package() {
+    refusals(Door::Node).await;
+}
+
+// [STREAM-12]
+#[tokio::test]
+async fn a_cut_after_tokens_is_raised_by_pythons_package() {
+    broken(Door::Python).await;
+}
+
+// [STREAM-12]
+#[tokio::test]
+async fn a_cut_after_tokens_is_raised_by_pythons_package_over_http2() {
+    broken(Door::Python2).await;
+}
+
+// [STREAM-12]
+#[tokio::test]
+async fn a_cut_after_tokens_is_raised_by_nodes_package() {
+    broken(Door::Node).await;
+}
+
+// [NOTICE-4]
+#[tokio::test]
+async fn the_end_of_a_chain_is_raised_by_each_package_and_ends_its_retries() {
+    for door in [Door::Python, Door::Python2, Door::Node] {
+        the_end_of_a_chain(door).await;
+    }
+}
