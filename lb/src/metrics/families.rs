@@ -78,6 +78,7 @@ pub(super) struct Aimd {
 pub(super) struct Endpoints {
     pub(super) state: IntGaugeVec,
     pub(super) in_flight: IntGaugeVec,
+    pub(super) connections: IntGaugeVec,
     pub(super) ejections: IntCounterVec,
     pub(super) fail_open: IntCounterVec,
 }
@@ -294,13 +295,18 @@ impl Endpoints {
         Self {
             state: make.gauges(
                 "lb_endpoint_state",
-                "1 for the state the endpoint is in.",
+                "Addresses of the endpoint that are in the state.",
                 &["provider", "endpoint", "state"],
             ),
             in_flight: make.gauges(
                 "lb_endpoint_in_flight",
                 "Attempts in flight at the endpoint, until the body ends.",
                 endpoint,
+            ),
+            connections: make.gauges(
+                "lb_upstream_connections",
+                "Connections to the endpoint, by whether requests are on them.",
+                &["provider", "endpoint", "state"],
             ),
             ejections: make.counters(
                 "lb_ejections_total",

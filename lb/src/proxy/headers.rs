@@ -70,6 +70,8 @@ pub(super) struct Kept {
 pub(super) struct Forwardable {
     client: HeaderMap,
     hop: HopByHop,
+    /// Whether it said `te: trailers`.
+    takes_trailers: bool,
     /// Whether the peer is believed about where the request came from.
     trusted: bool,
     /// Whether the response has to be readable.
@@ -93,6 +95,7 @@ impl Forwardable {
         forwarded(&mut added, &client, peer);
         Self {
             hop: HopByHop::of(&client),
+            takes_trailers: takes_trailers(&client),
             client,
             trusted: peer.trusted,
             identity,
@@ -115,6 +118,11 @@ impl Forwardable {
             self.route = Some(Arc::clone(route));
         }
         self
+    }
+
+    /// Whether the client takes trailers, and so the provider may send them.
+    pub(super) const fn takes_trailers(&self) -> bool {
+        self.takes_trailers
     }
 
     /// The client's own.
@@ -164,6 +172,14 @@ impl Forwardable {
             set,
         }
     }
+}
+
+fn takes_trailers(client: &HeaderMap) -> bool {
+    let says = |value: &HeaderValue| {
+        let mut codings = value.as_bytes().split(|byte| *byte == b',');
+        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    };
+    http1::has(client, &header::TE) && client.get_all(header::TE).iter().any(says)
 }
 
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderMap, Request};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
@@ -36,6 +36,7 @@ pub(super) enum Payload {
     /// All of it is here.
     Whole {
         pieces: Pieces,
+        trailers: Option<Box<HeaderMap>>,
         /// Gives the room back.
         _held: Held,
     },
@@ -52,6 +53,14 @@ impl Payload {
     /// Whether it can be sent a second time.
     pub(super) fn is_replayable(&self) -> bool {
         !matches!(self, Self::Streamed { .. })
+    }
+
+    /// What stands behind a body that is here.
+    pub(super) fn trailers(&self) -> Option<&HeaderMap> {
+        match self {
+            Self::Whole { trailers, .. } => trailers.as_deref(),
+            Self::None | Self::Streamed { .. } => None,
+        }
     }
 
     /// Its bytes, as far as they are known.
@@ -73,6 +82,7 @@ struct Reception<'a> {
     length: u64,
     held: Held,
     pieces: Pieces,
+    trailers: Option<Box<HeaderMap>>,
 }
 
 /// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
@@ -169,10 +179,11 @@ impl<'a> Reception<'a> {
             length: 0,
             held: Held::new(room.budget),
             pieces: Pieces::default(),
+            trailers: None,
         }
     }
 
-    /// The next chunk. Trailers mean nothing to anybody behind lb.
+    /// The next chunk. Trailers are kept.
     async fn next<B>(&mut self, body: &mut Option<B>) -> Result<Option<Bytes>, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
@@ -182,8 +193,12 @@ impl<'a> Reception<'a> {
             let Some(frame) = self.pace.next(body, self.length).await? else {
                 return Ok(None);
             };
-            let Ok(chunk) = frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() else {
-                continue;
+            let chunk = match frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() {
+                Ok(chunk) => chunk,
+                Err(frame) => {
+                    self.trailers = frame.into_trailers().ok().map(Box::new);
+                    continue;
+                }
             };
             self.length += chunk.len() as u64;
             let limit = self.limit;
@@ -224,6 +239,7 @@ impl<'a> Reception<'a> {
     fn whole(self) -> Payload {
         Payload::Whole {
             pieces: self.pieces.sealed(),
+            trailers: self.trailers,
             _held: self.held,
         }
     }

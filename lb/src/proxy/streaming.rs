@@ -78,7 +78,7 @@ impl Rest {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutOff>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         loop {
             let Poll::Ready(next) = self.body.as_mut().poll_frame(cx) else {
                 ready!(self.poll_slow(cx));
@@ -95,7 +95,13 @@ impl Rest {
                     };
                 }
                 Some(Err(refusal)) => return self.cut(refusal),
-                Some(Ok(Err(_trailers))) => continue,
+                // They end the body, so it is to be whole by then.
+                Some(Ok(Err(trailers))) => {
+                    return match self.finish() {
+                        Ok(()) => Poll::Ready(Some(Ok(trailers))),
+                        Err(refusal) => self.cut(refusal),
+                    };
+                }
                 Some(Ok(Ok(chunk))) => chunk,
             };
             self.length += chunk.len() as u64;
@@ -104,7 +110,7 @@ impl Rest {
                 return self.cut(Refusal::TooLarge { limit });
             }
             return match self.read(&chunk) {
-                Ok(()) => Poll::Ready(Some(Ok(chunk))),
+                Ok(()) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
                 Err(refusal) => self.cut(refusal),
             };
         }
@@ -128,7 +134,7 @@ impl Rest {
         }
     }
 
-    fn cut(&mut self, refusal: Refusal) -> Poll<Option<Result<Bytes, CutOff>>> {
+    fn cut(&mut self, refusal: Refusal) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         self.refused.get_or_insert(refusal);
         Poll::Ready(Some(Err(CutOff)))
     }
@@ -188,7 +194,7 @@ impl http_body::Body for Passing {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         rest.held = None;
-        rest.poll(cx).map(|next| next.map(|chunk| chunk.map(Frame::data)))
+        rest.poll(cx)
     }
 }
 

@@ -264,7 +264,13 @@ fn view(
         token: ArcSwapOption::from_pointee(token),
         reload: Box::new(move || Box::pin(reload::ask(asking.clone()))),
         metrics: Box::new(move || {
-            metrics.live.load().table.publish(metrics.clock.now());
+            let live = metrics.live.load();
+            live.table.publish(metrics.clock.now());
+            live.table.publish_connections(|id| {
+                let destination = &live.routes[id].destination;
+                (destination.open(), destination.idle())
+            });
+            drop(live);
             counted.publish();
             metrics.metrics.exposition()
         }),

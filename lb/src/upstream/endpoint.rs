@@ -171,6 +171,23 @@ pub(super) fn publish(endpoints: &[Arc<Endpoint>], now: Instant) {
     }
 }
 
+/// Sets the gauges of connections, which the addresses of one name share as well.
+pub(super) fn publish_connections(endpoints: &[Arc<Endpoint>], count: impl Fn(usize) -> (usize, usize)) {
+    let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    for addresses in endpoints.chunk_by(|one, next| one.name == next.name) {
+        let (mut open, mut idle) = (0, 0);
+        for address in addresses {
+            let (all, waiting) = count(address.id);
+            // They are counted one after the other, and may change in between.
+            idle += waiting.min(all);
+            open += all;
+        }
+        let metrics = &addresses[0].metrics;
+        metrics.busy_connections.set(gauge(open - idle));
+        metrics.idle_connections.set(gauge(idle));
+    }
+}
+
 /// The endpoint may not be attempted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unavailable;

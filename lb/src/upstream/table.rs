@@ -65,6 +65,13 @@ impl Table {
         &self.providers
     }
 
+    /// Sets the gauges of connections: `count` has those of an endpoint, by its id, and how many of them are idle.
+    pub fn publish_connections(&self, count: impl Fn(usize) -> (usize, usize)) {
+        for provider in &self.providers {
+            endpoint::publish_connections(&provider.endpoints, &count);
+        }
+    }
+
     /// Sets every gauge that only time has changed, so that a scrape never reads a stale one.
     pub fn publish(&self, now: Instant) {
         for pool in &self.pools {

@@ -116,7 +116,7 @@ impl Stage {
         let text = format!(
             "version: 1\nserver: {{ workers: 1 }}\nkernel: {{ mode: off }}\nadmin: {{ address: '127.0.0.1:0' \
              }}\nlisteners: [{{ name: l, address: '127.0.0.1:0' }}]\nproviders:\n  gpu: {{ endpoints: [{{ url: \
-             'http://gpu.test:{}/v1' }}], dns: {{ refresh_ms: 20, failure_refresh_ms: 20 }}, health: {{ \
+             'http://gpu.test:{}/v1' }}], dns: {{ refresh_ms: 100, failure_refresh_ms: 100 }}, health: {{ \
              consecutive_failures: 2 }} }}\nmodels:\n  chat: {{ targets: [{{ provider: gpu }}] }}\n",
             upstreams[0].address.port()
         );
