@@ -169,7 +169,7 @@ async fn send(
         host: &route.host,
         headers: prepared.headers.fields(&provider.fields, &passes),
         body: outgoing.body.pieces(),
-        trailers: prepared.payload.trailers(),
+        trailers: prepared.trailers(),
         takes_trailers: prepared.headers.takes_trailers(),
         upgrade: prepared.upgrade.as_ref(),
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::asked::{Asked, Place};
 use super::error::Refusal;
@@ -65,6 +65,11 @@ impl Prepared {
             asked,
             upgrade,
         }
+    }
+
+    /// What stands behind a body that is here.
+    pub(super) fn trailers(&self) -> Option<&HeaderMap> {
+        self.payload.trailers()
     }
 
     /// What was wrong with a body that was sent while it came.

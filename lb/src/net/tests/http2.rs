@@ -1,5 +1,7 @@
 //! HTTP/2 upstreams, scripted frame by frame where that matters.
 
+mod fate;
+
 use std::sync::Arc;
 use std::time::Duration;
 

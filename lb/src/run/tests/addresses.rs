@@ -203,7 +203,7 @@ async fn upstreams() -> [Arc<Upstream>; 3] {
     }
 }
 
-// [NET-35] [NET-36] [RELOAD-16]
+// [NET-35] [NET-36] [RELOAD-17]
 #[tokio::test]
 async fn addresses_come_and_go_under_load_and_nothing_is_dropped_or_forgotten() {
     let stage = Stage::new(&[0, 1]).await;
@@ -264,7 +264,7 @@ async fn load(stage: &Stage, over: &watch::Receiver<bool>) -> u32 {
     answered
 }
 
-// [NET-35] [RELOAD-16]
+// [NET-35] [RELOAD-17]
 #[tokio::test]
 async fn a_failed_look_up_keeps_the_last_good_set_and_one_that_comes_back_starts_fresh() {
     let stage = Stage::new(&[0, 1]).await;

@@ -36,7 +36,7 @@ fn at(last: u8, state: &'static str, in_flight: u32) -> (Option<String>, &'stati
     (Some(address(last).to_string()), state, in_flight)
 }
 
-// [RELOAD-16] [NET-36]
+// [RELOAD-17] [NET-36]
 #[test]
 fn every_address_of_a_name_is_an_endpoint_whose_state_stays_while_the_address_does() {
     let mut rig = Rig::new(&[NAMED, MODELS].concat());
