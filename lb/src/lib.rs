@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod metrics;
 pub mod net;
 pub mod policy;
+pub mod probe;
 pub mod proxy;
 pub mod run;
 pub mod upstream;

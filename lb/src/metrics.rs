@@ -15,9 +15,11 @@ mod words;
 
 pub use families::Metrics;
 pub use gaps::Gaps;
-pub use handles::{EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics};
+pub use handles::{
+    CooldownMetrics, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics,
+};
 pub use kernel::TrafficMetrics;
-pub use words::{AttemptOutcome, RequestOutcome, Role};
+pub use words::{AttemptOutcome, RequestOutcome, RetryOutcome, Role};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-// Asks lb one thing through the openai package of npm and prints what an application would have got, as one JSON object.
+// Asks lb some things through the openai package of npm and prints what an application would have got, as a JSON list.
 //
 // The argument is the one of client.py, but for `ca`; and so is the answer, but for `http`.
 
@@ -62,13 +62,12 @@ function kinds(error) {
   return names;
 }
 
-async function main() {
-  const order = { model: "chat", ...JSON.parse(process.argv[2]) };
+async function seenOf(order) {
   const seen = { value: {}, error: null };
   const some = { baseURL: order.base, apiKey: order.key ?? "client-key", timeout: 30_000 };
   if ("retries" in order) some.maxRetries = order.retries;
   try {
-    await WHOLE[order.what](new OpenAI(some), order, seen.value);
+    await WHOLE[order.what](new OpenAI(some), { model: "chat", ...order }, seen.value);
   } catch (error) {
     seen.error = kinds(error);
     seen.message = error.message;
@@ -76,7 +75,13 @@ async function main() {
     seen.code = error.code ?? null;
     seen.retry_after = error.headers?.get("retry-after") ?? null;
   }
-  console.log(JSON.stringify(seen));
+  return seen;
+}
+
+async function main() {
+  const all = [];
+  for (const order of JSON.parse(process.argv[2])) all.push(await seenOf(order));
+  console.log(JSON.stringify(all));
 }
 
 main();

@@ -1,8 +1,9 @@
-"""Asks lb one thing through the openai SDK and prints what an application would have got, as one JSON object.
+"""Asks lb some things through the openai SDK, one after the other, each by a client of its own, and prints what an
+application would have got, as a JSON list.
 
-The argument is a JSON object: `base`, the URL; `what`, a key of WHOLE or `at-once`; and, where the defaults of the SDK
-or of this program are not wanted, `model`, `key`, `retries` and `ca`: a file with the certificate to trust, over which
-HTTP/2 is spoken.
+The argument is a list of objects: `base`, the URL; `what`, a key of WHOLE or `at-once`; and, where the defaults of the
+SDK or of this program are not wanted, `model`, `key`, `retries` and `ca`: a file with the certificate to trust, over
+which HTTP/2 is spoken.
 """
 
 import asyncio
@@ -107,11 +108,10 @@ def ask(order, seen):
         WHOLE[order["what"]](client, order, seen["value"])
 
 
-def main():
-    order = {"model": "chat"} | json.loads(sys.argv[1])
+def seen_of(order):
     seen = {"value": {}, "error": None}
     try:
-        ask(order, seen)
+        ask({"model": "chat"} | order, seen)
     except Exception as error:
         seen["error"] = [kind.__name__ for kind in type(error).__mro__]
         seen["message"] = str(error)
@@ -119,7 +119,7 @@ def main():
         seen["code"] = getattr(error, "code", None)
         if isinstance(error, openai.APIStatusError):
             seen["retry_after"] = error.response.headers.get("retry-after")
-    print(json.dumps(seen))
+    return seen
 
 
-main()
+print(json.dumps([seen_of(order) for order in json.loads(sys.argv[1])]))

@@ -10,6 +10,7 @@ use std::time::Duration;
 pub mod client;
 pub mod daemon;
 pub mod netns;
+pub mod patience;
 pub mod provider;
 pub mod sdk;
 pub mod setup;

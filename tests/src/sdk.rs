@@ -40,29 +40,31 @@ impl Sdk {
         }
     }
 
-    /// What an application gets that asks lb for `what`, with the SDK's own defaults.
-    pub async fn ask(&self, lb: &Lb, what: &str) -> Value {
-        self.ask_with(lb, what, json!({})).await
+    /// What an application gets that asks lb for each of these, one after the other, with the SDK's own defaults.
+    pub async fn ask(&self, lb: &Lb, what: &[&str]) -> Vec<Value> {
+        let orders = what.iter().map(|what| json!({"what": what})).collect();
+        self.ask_with(lb, orders).await
     }
 
-    /// As [`Sdk::ask`], with some of `model`, `key` and `retries`.
-    pub async fn ask_with(&self, lb: &Lb, what: &str, mut order: Value) -> Value {
+    /// As [`Sdk::ask`], where an order has `what` and some of `model`, `key` and `retries`.
+    pub async fn ask_with(&self, lb: &Lb, mut orders: Vec<Value>) -> Vec<Value> {
         let port = lb.data().port();
-        order["what"] = what.into();
-        order["base"] = match &self.certificate {
-            None => format!("http://127.0.0.1:{port}/v1").into(),
-            Some(certificate) => {
-                order["ca"] = certificate.to_str().expect("our own path").into();
-                format!("https://localhost:{port}/v1").into()
-            }
-        };
+        for order in &mut orders {
+            order["base"] = match &self.certificate {
+                None => format!("http://127.0.0.1:{port}/v1").into(),
+                Some(certificate) => {
+                    order["ca"] = certificate.to_str().expect("our own path").into();
+                    format!("https://localhost:{port}/v1").into()
+                }
+            };
+        }
         let script = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("clients")
             .join(self.script);
         let mut command = Command::new(&self.interpreter);
         command
             .arg(script)
-            .arg(order.to_string())
+            .arg(Value::from(orders).to_string())
             .stdin(Stdio::null())
             .env("NO_PROXY", "*")
             .kill_on_drop(true);
@@ -75,7 +77,7 @@ impl Sdk {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        serde_json::from_slice(&output.stdout).expect("one JSON object")
+        serde_json::from_slice(&output.stdout).expect("a JSON list")
     }
 
     fn find(variable: &str, script: &'static str) -> Option<Self> {

@@ -158,6 +158,14 @@ async fn bad_chunking_is_refused_and_no_upstream_sees_it_as_complete() {
         "fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
         "5\r\nhelloX\r\n0\r\n\r\n",
         "\r\nhello\r\n0\r\n\r\n",
+        " 5\r\nhello\r\n0\r\n\r\n",
+        "5\nhello\r\n0\r\n\r\n",
+        "5\rhello\r\n0\r\n\r\n",
+        "5;a\nhello\r\n0\r\n\r\n",
+        "5\r\nhello\n0\r\n\r\n",
+        "5\r\nhell\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\n\r\n",
+        "5\r\nhello\r\n0\r\n\rX",
     ];
     refused(
         &bodies.map(|body| framed("transfer-encoding: chunked", body)),
@@ -372,5 +380,43 @@ async fn a_request_for_the_head_only_gets_no_body() {
     let first = exchange.head().await;
     assert!(first.status == 200 || first.status == 405, "{}", first.status);
     // The next bytes are the next answer's head: no body came in between.
+    assert_eq!(exchange.head().await.status, 200);
+}
+
+// HTTP checklist 38
+// [HTTP-12] [STREAM-28]
+#[tokio::test]
+async fn a_client_of_http_1_0_keeps_its_connection_only_if_it_asks_to() {
+    let (_provider, lb) = start().await;
+    let old = |fields: &str| {
+        let body = chat_body("chat", false);
+        let length = body.len();
+        format!(
+            "POST /v1/chat/completions HTTP/1.0\r\nhost: a\r\n{fields}content-length: {length}\r\n\r\n{body}"
+        )
+    };
+    let mut exchange = Exchange::begin(lb.data(), old("")).await;
+    assert_eq!(exchange.answer().await.status(), 200);
+    assert!(exchange.closed().await);
+    let mut exchange = Exchange::begin(lb.data(), old("connection: keep-alive\r\n")).await;
+    let answer = exchange.answer().await;
+    assert_eq!(answer.head.header("connection"), Some("keep-alive"));
+    exchange.again(old("")).await;
+    assert_eq!(exchange.answer().await.status(), 200);
+    assert!(exchange.closed().await);
+}
+
+// HTTP checklist 19, 29
+// [HTTP-8]
+#[tokio::test]
+async fn a_client_of_http_1_0_is_never_told_to_go_on() {
+    let (_provider, lb) = start().await;
+    let body = chat_body("chat", false);
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.0\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut exchange = Exchange::begin(lb.data(), head).await;
+    exchange.send(body).await;
     assert_eq!(exchange.head().await.status, 200);
 }

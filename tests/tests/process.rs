@@ -6,9 +6,10 @@ use std::process::Output;
 
 use lb_tests::client::{End, Exchange, ask, chat, get};
 use lb_tests::daemon::{Folder, Lb, command, skip};
-use lb_tests::provider::{Provider, Script, Signal};
+use lb_tests::provider::{Provider, Refusing, Script, Signal};
 use lb_tests::setup::Setup;
 use rustix::process::Signal as Unix;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 
 async fn lb<const N: usize>(arguments: [&str; N]) -> Output {
@@ -265,4 +266,37 @@ async fn nothing_secret_and_nothing_of_a_prompt_is_logged() {
     for secret in ["client-secret", "key-of-gpu", "a private thing"] {
         assert!(!log.contains(secret), "{secret} in {log}");
     }
+}
+
+// [ACCESS-3] [ACCESS-7]
+#[tokio::test]
+async fn a_log_that_nobody_reads_stops_neither_service_nor_end() {
+    let alternate = Provider::start(Script::completion("ok")).await;
+    let text = Setup::refused(&Refusing::new(), &alternate).provider("health: { enabled: false }");
+    let folder = Folder::new();
+    let file = folder.write("lb.yaml", &text.text());
+    let mut run = command(["run", "-c", file.to_str().unwrap()]);
+    let mut child = run.env("RUNTIME_DIRECTORY", folder.path()).spawn().unwrap();
+    // Read until it has started, and never again.
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut data = None;
+    while let Some(line) = log.next_line().await.unwrap() {
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        data = data.or_else(|| line["address"].as_str()?.parse().ok());
+        if line["message"] == "started" {
+            break;
+        }
+    }
+    // Several times what a pipe holds, in access lines and in events (each request fails over).
+    let mut exchange = Exchange::begin(data.unwrap(), chat("chat", false)).await;
+    for _ in 0..1000 {
+        assert_eq!(exchange.answer().await.status(), 200);
+        exchange.again(chat("chat", false)).await;
+    }
+    exchange.answer().await;
+    let pid = rustix::process::Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, Unix::TERM).unwrap();
+    let ended = tokio::time::timeout(lb_tests::PATIENCE, child.wait()).await;
+    assert_eq!(ended.expect("it ends").unwrap().code(), Some(0));
+    drop(log);
 }

@@ -19,7 +19,6 @@ pub(super) type Logging = WorkerGuard;
 ///
 /// Lines for stderr are written by a thread of their own, so that nobody who logs waits for whoever reads there. Those
 /// that find its queue full are lost.
-#[must_use]
 pub(super) fn install(log: &Log) -> Logging {
     let level = match log.level {
         LogLevel::Debug => LevelFilter::DEBUG,

@@ -1,7 +1,9 @@
-//! What the machine must have for the configuration to work: files, addresses, names.
+//! What the machine must have for the configuration to work: files, certificates, addresses, names.
 //!
 //! Messages name the key and never the path, address or host, any of which may hold a value of the environment: the
 //! snippet below them shows what the file says.
+
+mod certificate;
 
 use std::{
     fs::File,
@@ -29,6 +31,8 @@ pub(super) enum What {
     File(PathBuf),
     /// A host that the resolver should know, and a port.
     Host(String, u16),
+    /// A certificate's file and its key's, which must belong together.
+    Pair(PathBuf, PathBuf),
     /// A readable file that nobody else should be able to read.
     Secret(PathBuf),
     /// A socket that the service manager hands over, to `lb run` and nobody else.
@@ -42,6 +46,7 @@ pub(super) fn check(needs: &[Need]) -> Vec<Diagnostic> {
             What::Address(address) => bind(need, *address),
             What::File(path) => open(need, path).err().map(|problem| *problem),
             What::Host(host, port) => look_up(need, host, *port),
+            What::Pair(chain, key) => certificate::check(need, chain, key),
             What::Socket => None,
             What::Secret(path) => {
                 open(need, path).map_or_else(|problem| Some(*problem), |file| others_can_read(need, &file))

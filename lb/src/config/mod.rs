@@ -45,6 +45,7 @@ mod secret;
 mod server;
 mod span;
 mod suggest;
+mod traffic;
 mod url;
 mod yaml;
 
@@ -66,7 +67,8 @@ pub use self::{
     observe::{Log, LogFormat, LogLevel, Metrics},
     preset::{Failover, Preset},
     provider::{
-        AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Timeouts,
+        AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Retries,
+        Timeouts,
     },
     report::Report,
     route::{HeaderChanges, HostPattern, Match, Route, To},
@@ -74,6 +76,7 @@ pub use self::{
     secret::{ApiKey, Secret},
     server::{Reveal, Server},
     span::Span,
+    traffic::{Balance, HashKey, Pending, Probe, ProbeKind, RateLimit},
     url::{Host, Scheme, Url, UrlFault},
 };
 use self::{diagnostic::Diagnostic as Problem, document::Document, interpolate::Environment};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Name;
-use crate::policy::{aimd, outcome::StatusSet};
+use crate::policy::{aimd, bucket, outcome::StatusSet};
 
 /// A name that clients send, and the targets that answer for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Model {
     pub read: Read,
     /// Silence after the first token, or after the head where nothing streams; `None` is no limit.
     pub stream_idle_timeout: Option<Duration>,
+    /// How long this model is left alone at an endpoint where it could not answer; `None` is not at all.
+    pub cooldown: Option<Duration>,
     /// Continuation pools in definition order; a request with exactly one of a pool's paths goes there.
     pub pools: Vec<NamedPool>,
     /// The default pool, in priority order. At least one.
@@ -45,6 +47,10 @@ pub struct Model {
     pub fallback: Fallback,
     /// Whether its event streams are those of a model. False only for [`Model::direct`].
     pub observed: bool,
+    /// Requests in flight, each until its response body ends; 0 is no limit.
+    pub concurrency: u32,
+    /// Requests a second; `None` is no limit.
+    pub rate: Option<bucket::Params>,
 }
 
 impl Model {
@@ -70,6 +76,7 @@ impl Model {
             notice: Notice::Header,
             read: Read::Provider,
             stream_idle_timeout,
+            cooldown: None,
             pools: Vec::new(),
             targets: vec![Target {
                 provider,
@@ -87,6 +94,8 @@ impl Model {
                 aimd: None,
             },
             observed: false,
+            concurrency: 0,
+            rate: None,
         }
     }
 

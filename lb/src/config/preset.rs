@@ -25,6 +25,9 @@ pub struct Preset {
     pub read: Read,
     /// Silence after the first token; `None` is no limit.
     pub stream_idle_timeout: Option<Duration>,
+    /// How long a model is left alone at an endpoint where it could not answer; `None` is not at all. `failover`'s
+    /// where the preset says nothing.
+    pub cooldown: Option<Duration>,
 }
 
 /// What holds for every cascade.

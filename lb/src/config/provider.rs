@@ -6,8 +6,9 @@ use http::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ApiKey, Certificate, Host, Name, Scheme, Secret, Url};
-use crate::policy::health;
+use super::{ApiKey, Balance, Certificate, Host, Name, Pending, Probe, RateLimit, Scheme, Secret, Url};
+use crate::policy::outcome::StatusSet;
+use crate::policy::{breaker, budget, health};
 
 /// One upstream service: endpoints that serve the same thing under one key.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Provider {
     pub enabled: bool,
     /// At least one.
     pub endpoints: Vec<Endpoint>,
+    /// How one is chosen.
+    pub balance: Balance,
     /// Sent with every attempt.
     pub api_key: Option<ApiKey>,
     /// The header that carries the key.
@@ -42,14 +45,24 @@ pub struct Provider {
     pub timeouts: Timeouts,
     /// When an endpoint is ejected; `None` is never.
     pub health: Option<health::Params>,
+    /// How its endpoints are probed; `None` is not at all.
+    pub probe: Option<Probe>,
     /// Whether 429, 503 and 529 are failures to endpoint health.
     pub count_backpressure: bool,
     /// With every endpoint out: use them all (true) or none.
     pub fail_open: bool,
+    /// When the whole provider is left alone; `None` is never.
+    pub breaker: Option<breaker::Params>,
+    /// Trying again inside this provider.
+    pub retries: Retries,
     /// Whether what the kernel sees of a connection ends attempts and ejects endpoints.
     pub kernel_signals: bool,
     /// Requests in flight, each until its response body ends; 0 is no limit.
     pub concurrency: u32,
+    /// Who may wait for that.
+    pub pending: Pending,
+    /// Requests a second; `None` is no limit.
+    pub rate_limit: Option<RateLimit>,
 }
 
 impl Provider {
@@ -61,6 +74,25 @@ impl Provider {
             _ => url,
         }
     }
+}
+
+/// Trying again inside a provider, on another endpoint where there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retries {
+    /// Tries in one visit of a request; 1 is no retry.
+    pub max_attempts: u32,
+    /// How many retries there may be beside the requests.
+    pub budget: budget::Params,
+    /// The longest backoff before the first retry; each further one may be twice as long.
+    pub base: Duration,
+    /// The longest of any backoff.
+    pub cap: Duration,
+    /// Statuses that are tried again.
+    pub on_status: StatusSet,
+    /// Whether calls that only compute an answer are repeated when they were sent and not answered by a byte.
+    pub unanswered_posts: bool,
+    /// Start of a visit to the commit, backoff included; `None` is no limit.
+    pub total_deadline: Option<Duration>,
 }
 
 /// One address of a provider.

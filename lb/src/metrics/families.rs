@@ -81,6 +81,12 @@ pub(super) struct Endpoints {
     pub(super) connections: IntGaugeVec,
     pub(super) ejections: IntCounterVec,
     pub(super) fail_open: IntCounterVec,
+    pub(super) pending: IntGaugeVec,
+    pub(super) rate_limit_factor: GaugeVec,
+    pub(super) probes: IntCounterVec,
+    pub(super) breaker: IntGaugeVec,
+    pub(super) retries: IntCounterVec,
+    pub(super) cooldown: IntGaugeVec,
 }
 
 impl Metrics {
@@ -317,6 +323,36 @@ impl Endpoints {
                 "lb_fail_open_picks_total",
                 "Attempts sent although every endpoint of the provider was ejected.",
                 &["provider"],
+            ),
+            pending: make.gauges(
+                "lb_pending_requests",
+                "Requests that wait for a slot of the provider.",
+                &["provider"],
+            ),
+            rate_limit_factor: make.ratios(
+                "lb_rate_limit_factor_ratio",
+                "Part of the provider's configured limit that is in force; 1 where it is not adaptive.",
+                &["provider"],
+            ),
+            probes: make.counters(
+                "lb_probes_total",
+                "Active probes of the endpoint by what they came to.",
+                &["provider", "endpoint", "result"],
+            ),
+            breaker: make.gauges(
+                "lb_breaker_state",
+                "The provider's circuit breaker: 0 closed, 1 open, 2 half-open.",
+                &["provider"],
+            ),
+            retries: make.counters(
+                "lb_retries_total",
+                "Retries in the provider: sent, or not made for want of budget or of time.",
+                &["provider", "outcome"],
+            ),
+            cooldown: make.gauges(
+                "lb_cooldown_active",
+                "1 while the upstream model is left alone at the endpoint.",
+                &["model", "provider", "endpoint"],
             ),
         }
     }

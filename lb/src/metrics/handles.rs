@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, Role};
+use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, RetryOutcome, Role};
 
 /// Counts of one name a client can put in `model`.
 #[derive(Clone, Debug)]
@@ -141,6 +141,7 @@ pub struct EndpointMetrics {
     /// Connections without.
     pub idle_connections: IntGauge,
     ejections: Vec<(&'static str, IntCounter)>,
+    probes: [(&'static str, IntCounter); 4],
 }
 
 impl EndpointMetrics {
@@ -152,6 +153,13 @@ impl EndpointMetrics {
             .chain(connections)
         {
             gauge.set(0);
+        }
+    }
+
+    /// Counts a probe with this result.
+    pub fn probed(&self, result: &str) {
+        if let Some((_, counter)) = self.probes.iter().find(|(name, _)| *name == result) {
+            counter.inc();
         }
     }
 
@@ -168,6 +176,27 @@ impl EndpointMetrics {
 pub struct ProviderMetrics {
     /// Attempts sent although all endpoints were out.
     pub fail_open_picks: IntCounter,
+    /// Requests that wait for a slot.
+    pub pending: IntGauge,
+    /// Part of the configured limit that is in force.
+    pub rate_limit_factor: Gauge,
+    /// The breaker: 0 closed, 1 open, 2 half-open.
+    pub breaker: IntGauge,
+    retries: [IntCounter; RetryOutcome::ALL.len()],
+}
+
+impl ProviderMetrics {
+    /// The counter of retries that came to this.
+    pub fn retries(&self, outcome: RetryOutcome) -> &IntCounter {
+        &self.retries[outcome as usize]
+    }
+}
+
+/// The series of one model's cooldown at one endpoint.
+#[derive(Clone, Debug)]
+pub struct CooldownMetrics {
+    /// 1 while it is left alone.
+    pub active: IntGauge,
 }
 
 impl Metrics {
@@ -271,6 +300,10 @@ impl Metrics {
             ejected: state("ejected"),
             half_open: state("half_open"),
             in_flight: self.endpoints.in_flight.with_label_values(&[provider, endpoint]),
+            probes: ["bad", "good", "misconfigured", "timeout"].map(|result| {
+                let labels = &[provider, endpoint, result];
+                (result, self.endpoints.probes.with_label_values(labels))
+            }),
             ejections: causes
                 .iter()
                 .map(|cause| {
@@ -289,6 +322,24 @@ impl Metrics {
     pub fn provider(&self, provider: &str) -> ProviderMetrics {
         ProviderMetrics {
             fail_open_picks: self.endpoints.fail_open.with_label_values(&[provider]),
+            pending: self.endpoints.pending.with_label_values(&[provider]),
+            rate_limit_factor: self.endpoints.rate_limit_factor.with_label_values(&[provider]),
+            breaker: self.endpoints.breaker.with_label_values(&[provider]),
+            retries: RetryOutcome::ALL.map(|outcome| {
+                self.endpoints
+                    .retries
+                    .with_label_values(&[provider, outcome.as_str()])
+            }),
+        }
+    }
+
+    /// The series of `model`, as `provider` calls it, at one of its endpoints.
+    pub fn cooldown(&self, model: &str, provider: &str, endpoint: &str) -> CooldownMetrics {
+        CooldownMetrics {
+            active: self
+                .endpoints
+                .cooldown
+                .with_label_values(&[model, provider, endpoint]),
         }
     }
 }

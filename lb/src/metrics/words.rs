@@ -94,6 +94,31 @@ impl AttemptOutcome {
     }
 }
 
+/// What a retry in a provider came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryOutcome {
+    /// Not made: the budget is used up.
+    Budget,
+    /// Not made: a deadline would have passed meanwhile.
+    Deadline,
+    /// Made.
+    Sent,
+}
+
+impl RetryOutcome {
+    /// All outcomes, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::Budget, Self::Deadline, Self::Sent];
+
+    /// The label's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Deadline => "deadline",
+            Self::Sent => "sent",
+        }
+    }
+}
+
 /// A target's place in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

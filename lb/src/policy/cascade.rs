@@ -1,17 +1,24 @@
 //! One request's attempts: which target is next, and when there is none.
 //!
-//! A cascade goes through its targets once, pool by pool: in a priority pool in order of definition, in a weighted pool
-//! by load. It sees no lock and no clock. Before every attempt the caller hands in how each target stands *now*, then
+//! A cascade goes through its targets pool by pool: in a priority pool in order of definition, in a weighted pool by
+//! load. It is asked to go through them once more ([`Cascade::begin_pass`]) where its visits allow, and to stay at a
+//! target for another try of the same provider ([`Cascade::retry`]). It sees no lock and no clock. Before every attempt the caller hands in how each target stands *now*, then
 //! claims the choice; if another request was faster, it reports [`Cascade::not_sent`] and asks again.
 //!
-//! A target whose endpoints are all out is passed over while any other can be attempted; only when none can does
-//! fail-open try it, in order of definition. The share has its say once, about where to begin, and only in the first
+//! A target that is cooling down is passed over while any other is ready, and one whose endpoints are all out while any
+//! other can be attempted; only when none can are they tried all the same, in order of definition. One that is barred
+//! is not. The share has its say once, about where to begin, and only in the first
 //! pool: a diverted request begins at another target, and the preferred one, not having been tried, is reached later.
 
 use std::sync::Arc;
 
 use super::draw::Draw;
 use super::select::{Candidate, least_inflight};
+use super::time::Instant;
+
+mod marks;
+
+use marks::Marks;
 
 /// In what order the targets of one pool are attempted.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -37,7 +44,7 @@ pub struct Pool {
 pub struct Plan {
     /// The pools in order: the model's own, then those of the fallbacks.
     pub pools: Arc<[Pool]>,
-    /// The most visits to targets. Each target is visited once, so a number above theirs changes nothing.
+    /// The most visits to targets. Tries within a visit are not counted here.
     pub max_attempts: u32,
     /// Whether the share sent this request to begin at an alternate.
     pub divert: bool,
@@ -46,8 +53,15 @@ pub struct Plan {
 /// How one target stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
-    /// Not to be attempted at all: disabled, drained, or out without fail-open.
+    /// Not to be attempted for now: its breaker is open, or its endpoints are out without fail-open.
+    Barred {
+        /// When that may change.
+        until: Instant,
+    },
+    /// Not to be attempted at all: disabled or drained.
     Closed,
+    /// Cooling down at every endpoint that is in: to be attempted only if no target is ready.
+    Cooling,
     /// It has no room: its provider is at its limit.
     Full,
     /// All its endpoints are out; fail-open may try it.
@@ -71,11 +85,33 @@ pub enum Step {
         /// Whether, as things stand, no attempt could follow: then no first-token deadline is armed.
         last: bool,
     },
+    /// Ask again at that instant.
+    Wait {
+        /// When.
+        until: Instant,
+    },
+}
+
+/// What an attempt is in the order of a request.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Visit {
+    /// The first visit to its target.
+    #[default]
+    First,
+    /// A visit to a target that an earlier pass has been to.
+    Again,
+    /// Another try within the visit before.
+    Retry,
 }
 
 /// Why there is no other attempt.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Stop {
+    /// There was none: what could be attempted is barred.
+    Barred {
+        /// When the first of them may not be any more.
+        until: Instant,
+    },
     /// There was at least one; its response or error is the answer.
     Exhausted,
     /// There was none, and some target only lacked room.
@@ -91,39 +127,16 @@ pub struct Cascade {
     attempts: u32,
     targets: usize,
     tried: Marks,
-}
-
-/// One mark for each target. Up to 64 of them, which is more than chains have, need no allocation.
-#[derive(Clone, Debug, Default)]
-struct Marks {
-    first: u64,
-    more: Vec<u64>,
-}
-
-impl Marks {
-    fn set(&mut self, place: usize) {
-        let bit = 1 << (place % 64);
-        let Some(word) = (place / 64).checked_sub(1) else {
-            self.first |= bit;
-            return;
-        };
-        if word >= self.more.len() {
-            self.more.resize(word + 1, 0);
-        }
-        self.more[word] |= bit;
-    }
-
-    fn contains(&self, place: usize) -> bool {
-        let word = match (place / 64).checked_sub(1) {
-            None => self.first,
-            Some(word) => self.more.get(word).copied().unwrap_or(0),
-        };
-        word >> (place % 64) & 1 == 1
-    }
-
-    fn is_empty(&self) -> bool {
-        self.first == 0 && self.more.iter().all(|word| *word == 0)
-    }
+    /// Passes over the targets that were begun, but for the first.
+    passes: u32,
+    /// Visits of this pass.
+    visits: u32,
+    /// What the latest attempt is.
+    visit: Visit,
+    /// The target to stay at.
+    stay: Option<usize>,
+    /// What to wait for before the next attempt.
+    wait: Option<Instant>,
 }
 
 // === impl Cascade ===
@@ -137,6 +150,11 @@ impl Cascade {
             attempts: 0,
             targets,
             tried: Marks::default(),
+            passes: 0,
+            visits: 0,
+            visit: Visit::First,
+            stay: None,
+            wait: None,
         }
     }
 
@@ -144,11 +162,25 @@ impl Cascade {
     ///
     /// `draw` decides between equals of a weighted pool.
     pub fn next(&mut self, standings: &[Standing], draw: Draw) -> Step {
-        let Some((target, fail_open)) = self.choose(standings, draw) else {
+        if let Some(until) = self.wait.take() {
+            return Step::Wait { until };
+        }
+        let stay = self.stay.take();
+        let Some((target, fail_open)) = self.choose(stay, standings, draw) else {
             return Step::Stop(self.why_not(standings));
         };
-        self.tried.set(target);
-        self.attempts += 1;
+        if stay == Some(target) {
+            self.visit = Visit::Retry;
+        } else {
+            self.visit = if self.passes == 0 {
+                Visit::First
+            } else {
+                Visit::Again
+            };
+            self.tried.set(target);
+            self.attempts += 1;
+            self.visits += 1;
+        }
         Step::Try {
             target,
             fail_open,
@@ -160,17 +192,61 @@ impl Cascade {
     /// again in this pass.
     pub fn not_sent(&mut self, target: usize) {
         debug_assert!(self.tried(target), "only a target that was offered can be lost");
-        self.attempts = self.attempts.saturating_sub(1);
+        if self.visit != Visit::Retry {
+            self.attempts = self.attempts.saturating_sub(1);
+            self.visits = self.visits.saturating_sub(1);
+        }
     }
 
-    /// Whether another attempt is possible as things stand.
+    /// `target`, which was lost before anything was sent, can be had after all.
+    pub fn offer_again(&mut self, target: usize) {
+        self.tried.clear(target);
+    }
+
+    /// Has the next attempt be another try of `target`, if it is ready then or nothing else is; after `wait`, if given.
+    pub fn retry(&mut self, target: usize, wait: Option<Instant>) {
+        debug_assert!(
+            self.tried(target),
+            "only a target that was offered can be tried again"
+        );
+        self.stay = Some(target);
+        self.wait = wait;
+    }
+
+    /// Goes through the targets once more, after `wait`.
+    pub fn begin_pass(&mut self, wait: Instant) {
+        self.tried = Marks::default();
+        self.passes += 1;
+        self.visits = 0;
+        self.wait = Some(wait);
+    }
+
+    /// Whether another target can be attempted as things stand.
     pub fn has_next(&self, standings: &[Standing]) -> bool {
-        let possible = |standing: Standing| standing == Standing::Out || is_ready(standing);
         self.attempts < self.plan.max_attempts
-            && self.untried(standings).any(|(_, standing)| possible(standing))
+            && self.untried(standings).any(|(_, standing)| is_possible(standing))
     }
 
-    /// Attempts so far.
+    /// Whether the targets may be gone through once more, and there is one to go to. A pass that came to no visit is the
+    /// last.
+    pub fn may_pass_again(&self, standings: &[Standing]) -> bool {
+        let mut targets = standings.iter().take(self.targets);
+        self.visits > 0
+            && (1..self.plan.max_attempts).contains(&self.attempts)
+            && targets.any(|standing| is_possible(*standing))
+    }
+
+    /// What the latest attempt is.
+    pub const fn visit(&self) -> Visit {
+        self.visit
+    }
+
+    /// Passes over the targets that were begun, but for the first.
+    pub const fn passes(&self) -> u32 {
+        self.passes
+    }
+
+    /// Visits to targets so far.
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -180,25 +256,33 @@ impl Cascade {
         self.tried.contains(target)
     }
 
-    /// The target that is due, and whether by fail-open.
-    fn choose(&self, standings: &[Standing], draw: Draw) -> Option<(usize, bool)> {
-        if self.attempts >= self.plan.max_attempts {
-            return None;
-        }
-        let ready = self
-            .diverted(standings)
-            .or_else(|| self.in_order(standings, draw));
-        ready.map(|target| (target, false)).or_else(|| {
-            let out = self
-                .untried(standings)
-                .find(|(_, standing)| *standing == Standing::Out);
-            out.map(|(target, _)| (target, true))
-        })
+    /// The target that is due, and whether by fail-open; `stay` is the one to stay at if that is possible.
+    fn choose(&self, stay: Option<usize>, standings: &[Standing], draw: Draw) -> Option<(usize, bool)> {
+        let standing = |target: usize| standings.get(target).copied().unwrap_or(Standing::Closed);
+        let stays = |wanted: fn(Standing) -> bool| stay.filter(|target| wanted(standing(*target)));
+        let new = self.attempts < self.plan.max_attempts;
+        let goes = |wanted: fn(Standing) -> bool| {
+            let mut untried = self.untried(standings).filter(|_| new);
+            let found = untried.find(|(_, standing)| wanted(*standing));
+            found.map(|(target, _)| target)
+        };
+        let ready = stays(is_ready).or_else(|| {
+            let diverted = self.diverted(standings);
+            diverted
+                .or_else(|| self.in_order(standings, draw))
+                .filter(|_| new)
+        });
+        let cooling = || stays(is_cooling).or_else(|| goes(is_cooling));
+        let out = || stays(is_out).or_else(|| goes(is_out));
+        ready
+            .or_else(cooling)
+            .map(|target| (target, false))
+            .or_else(|| out().map(|target| (target, true)))
     }
 
     /// Where a diverted request begins: at the first ready target of the first pool but the preferred one.
     fn diverted(&self, standings: &[Standing]) -> Option<usize> {
-        if !self.plan.divert || self.attempts > 0 {
+        if !self.plan.divert || self.attempts > 0 || self.passes > 0 {
             return None;
         }
         let first_pool = self.plan.pools.first().map_or(0, |pool| pool.targets);
@@ -242,16 +326,32 @@ impl Cascade {
         // One that was chosen and lost to a faster request lacked room just then, whatever it looks like now.
         let lost = !self.tried.is_empty();
         if lost || standings.contains(&Standing::Full) {
-            Stop::Full
-        } else {
-            Stop::Out
+            return Stop::Full;
         }
+        let barred = standings.iter().filter_map(|standing| match standing {
+            Standing::Barred { until } => Some(*until),
+            _ => None,
+        });
+        barred.min().map_or(Stop::Out, |until| Stop::Barred { until })
     }
 }
 
 /// Whether the target can be attempted without fail-open.
 fn is_ready(standing: Standing) -> bool {
     matches!(standing, Standing::Ready(load) if load.weight > 0)
+}
+
+fn is_cooling(standing: Standing) -> bool {
+    standing == Standing::Cooling
+}
+
+fn is_out(standing: Standing) -> bool {
+    standing == Standing::Out
+}
+
+/// Whether the target can be attempted in any way.
+fn is_possible(standing: Standing) -> bool {
+    is_ready(standing) || is_cooling(standing) || is_out(standing)
 }
 
 #[cfg(test)]

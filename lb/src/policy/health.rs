@@ -26,16 +26,18 @@
 //! would never be ejected.
 
 use super::draw::Draw;
+use super::probes::Probes;
 use super::time::Instant;
 use super::window::Window;
 
+mod active;
 mod kernel;
 mod params;
-mod probes;
 mod report;
 
+use active::Streaks;
+pub use active::{Active, Probed};
 pub use params::{Params, Settings};
-use probes::Probes;
 pub use report::{Cause, KernelCause, Snapshot, State, Transition};
 
 /// What an ending says about whoever gave it.
@@ -98,6 +100,9 @@ pub struct Health {
     consecutive_failures: u32,
     window: Window,
     probes: Probes,
+    /// When it came back, or came to be.
+    since: Option<Instant>,
+    streaks: Streaks,
 }
 
 /// An ejection, or what follows it until the endpoint is healthy again.
@@ -114,8 +119,9 @@ struct Out {
 impl Health {
     /// An endpoint that nothing is known about: healthy.
     pub fn new(params: Params) -> Self {
-        let window = Window::new(params.settings().window);
-        let probes = Probes::new(params.settings());
+        let settings = params.settings();
+        let window = Window::new(settings.window);
+        let probes = Probes::new(settings.half_open_probes, settings.ejection);
         Self {
             params,
             generation: 0,
@@ -124,7 +130,16 @@ impl Health {
             consecutive_failures: 0,
             window,
             probes,
+            since: None,
+            streaks: Streaks::default(),
         }
+    }
+
+    /// The same of an endpoint that is new among others: it begins with little weight.
+    #[must_use]
+    pub const fn joined(mut self, now: Instant) -> Self {
+        self.since = Some(now);
+        self
     }
 
     /// What it was set to.
@@ -134,8 +149,9 @@ impl Health {
 
     /// Takes other settings on at once and keeps what was learned: runs, counts, an ejection and its end.
     pub fn set_params(&mut self, params: Params) {
-        self.window.resize(params.settings().window);
-        self.probes.set(params.settings());
+        let settings = params.settings();
+        self.window.resize(settings.window);
+        self.probes.set(settings.half_open_probes, settings.ejection);
         self.params = params;
     }
 
@@ -185,6 +201,9 @@ impl Health {
         verdict: Verdict,
         ejection: Ejection,
     ) -> Option<Transition> {
+        if verdict == Verdict::Success {
+            self.streaks.answered(now);
+        }
         if permit.generation != self.generation {
             return None;
         }
@@ -285,17 +304,20 @@ impl Health {
             Verdict::Failure => {
                 Some(self.put_out(now, State::HalfOpen, Cause::HalfOpenFailure, ejection.jitter))
             }
-            Verdict::Success => {
-                self.start_generation();
-                self.out = None;
-                self.ejections = 0;
-                Some(Transition {
-                    from: State::HalfOpen,
-                    to: State::Healthy,
-                    cause: None,
-                    until: None,
-                })
-            }
+            Verdict::Success => Some(self.come_back(now, State::HalfOpen)),
+        }
+    }
+
+    fn come_back(&mut self, now: Instant, from: State) -> Transition {
+        self.start_generation();
+        self.out = None;
+        self.ejections = 0;
+        self.since = Some(now);
+        Transition {
+            from,
+            to: State::Healthy,
+            cause: None,
+            until: None,
         }
     }
 
@@ -317,6 +339,7 @@ impl Health {
 
     fn go_out(&mut self, from: State, out: Out) -> Transition {
         self.start_generation();
+        self.streaks.ejected();
         self.out = Some(out);
         Transition {
             from,

@@ -19,11 +19,19 @@
 use std::fmt;
 
 pub mod aimd;
+pub mod backoff;
+pub mod balance;
+pub mod breaker;
+pub mod bucket;
+pub mod budget;
 pub mod cascade;
 pub mod connection;
+pub mod cooldown;
 pub mod draw;
 pub mod health;
+pub mod limiter;
 pub mod outcome;
+mod probes;
 pub mod select;
 pub mod time;
 mod window;

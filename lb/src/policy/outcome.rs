@@ -1,7 +1,7 @@
 //! What the ending of an attempt means: the one table that every mechanism is told by.
 //!
 //! The data path reports what it saw as an [`Ended`] and judges nothing; [`judge`] says what it is to the share, to the
-//! endpoint's health and to the request. Keeping the columns side by side is what keeps them from contradicting each
+//! endpoint's health, to the provider's breaker, to the cooldown and to the request. Keeping the columns side by side is what keeps them from contradicting each
 //! other: an overload that moves the share, for one, must not also eject the endpoint, or the switch would bring back
 //! the oscillation that the share is there to end.
 
@@ -10,8 +10,12 @@ use std::time::Duration;
 use super::aimd;
 use super::health::Verdict;
 
+mod load;
+mod next;
 mod status;
 
+pub use load::load;
+use next::next;
 pub use status::StatusSet;
 
 /// How an attempt came to its decisive event, as seen by the data path.
@@ -79,21 +83,31 @@ pub enum Ended {
     TotalDeadline,
     /// The connection broke after the request was sent, with no response byte.
     Unanswered,
+    /// The total deadline of the provider's visit cut the attempt.
+    VisitDeadline,
 }
 
 /// What the table needs to know beside the ending.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "six independent facts of one attempt, named where they are given"
+    reason = "independent facts of one attempt, named where they are given"
 )]
 pub struct Rules<'a> {
     /// Statuses that go to the next target.
     pub on_status: &'a StatusSet,
     /// Statuses that do so beside these; `None` for a request with the exempt header.
     pub realtime_on_status: Option<&'a StatusSet>,
-    /// Whether no other attempt is possible ([`super::cascade::Cascade::has_next`]).
+    /// Statuses that are tried again in the same provider.
+    pub retry_on_status: &'a StatusSet,
+    /// Whether no other target can be attempted ([`super::cascade::Cascade::has_next`]).
     pub last: bool,
+    /// Whether the provider can be tried again: its tries, its budget and the deadlines allow it.
+    pub retry: bool,
+    /// Whether that would be at an endpoint which this request has not tried.
+    pub elsewhere: bool,
+    /// Whether the response asks to be left alone for longer than any backoff lasts.
+    pub asks_for_long: bool,
     /// Whether the whole request is still at hand, to be sent again.
     pub replayable: bool,
     /// Whether a request that was sent and not answered may be repeated, by its method, path and
@@ -105,6 +119,8 @@ pub struct Rules<'a> {
     pub another_endpoint_in: bool,
     /// Whether an endpoint has answered this request with a [server error](Ended::is_server_error) before.
     pub server_error_before: bool,
+    /// Whether an endpoint of this provider has.
+    pub server_error_here_before: bool,
     /// Whether 429, 503 and 529 count as failures.
     pub count_backpressure: bool,
 }
@@ -119,6 +135,10 @@ pub struct Judgement {
     pub share: Option<aimd::Outcome>,
     /// To the endpoint's health.
     pub health: Verdict,
+    /// To the provider's breaker.
+    pub breaker: Verdict,
+    /// To the cooldown of the model at the endpoint.
+    pub cooldown: Cooling,
     /// To the request.
     pub next: Next,
 }
@@ -130,13 +150,34 @@ pub enum Next {
     Commit,
     /// Ends with an error of our own, as far as there is anyone to tell.
     Fail,
-    /// Asks the cascade for another attempt.
+    /// Asks the cascade for the next target.
     Failover,
     /// Ends with this response as it was sent.
     PassOn,
+    /// Tries the same provider again, on another endpoint where there is one.
+    Retry,
     /// Tries the same endpoint again at once on a new connection, free of charge. It can come only once in a row, since
     /// a new connection is never stale, and none that is refused on one asks for another.
     RetryFresh,
+}
+
+/// What an ending does to a cooldown.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Cooling {
+    /// Ends it.
+    Clear,
+    /// Nothing.
+    Leave,
+    /// Starts it, or has it last longer.
+    Start,
+}
+
+impl Rules<'_> {
+    /// Whether a response with this status goes to the next target.
+    fn is_listed(&self, code: u16) -> bool {
+        let realtime = || self.realtime_on_status.is_some_and(|more| more.contains(code));
+        self.on_status.contains(code) || realtime()
+    }
 }
 
 impl Ended {
@@ -155,16 +196,22 @@ impl Ended {
 /// Works out what `ended` means under `rules`.
 pub fn judge(ended: &Ended, rules: &Rules<'_>) -> Judgement {
     let share = rules.steered.and_then(|params| share_outcome(ended, params));
-    let table = health_verdict(ended, rules);
-    let health = if share == Some(aimd::Outcome::Breach) {
-        answered_by_the_share(ended, rules)
-    } else {
-        table
-    };
+    let next = next(ended, rules);
+    if share == Some(aimd::Outcome::Breach) {
+        return Judgement {
+            share,
+            health: answered_by_the_share(ended, rules),
+            breaker: Verdict::Neutral,
+            cooldown: Cooling::Leave,
+            next,
+        };
+    }
     Judgement {
         share,
-        health,
-        next: next(ended, rules),
+        health: health_verdict(ended, rules),
+        breaker: breaker_verdict(ended, rules),
+        cooldown: cooling(ended, rules),
+        next,
     }
 }
 
@@ -201,7 +248,8 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         | Ended::NotSent
         | Ended::Refused { .. }
         | Ended::StaleConnection
-        | Ended::TotalDeadline => Verdict::Neutral,
+        | Ended::TotalDeadline
+        | Ended::VisitDeadline => Verdict::Neutral,
         Ended::LateError { code } => failure_if(code >= 500),
         Ended::Embedded { code } | Ended::Status { code } => {
             let failed = match code {
@@ -214,53 +262,54 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
     }
 }
 
+/// The breaker's column: as health's, but for what is about the provider and not about any one address.
+fn breaker_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
+    match ended {
+        Ended::Dns => Verdict::Failure,
+        // One request adds at most one of these to a provider, at however many of its endpoints it was tried.
+        _ if ended.is_server_error() => failure_if(!rules.server_error_here_before),
+        _ => health_verdict(ended, rules),
+    }
+}
+
+/// The cooldown's column.
+fn cooling(ended: &Ended, rules: &Rules<'_>) -> Cooling {
+    let start_if = |cools: bool| if cools { Cooling::Start } else { Cooling::Leave };
+    match *ended {
+        Ended::Committed { .. } => Cooling::Clear,
+        Ended::BadResponse
+        | Ended::Connect
+        | Ended::ConnectTimeout
+        | Ended::Empty
+        | Ended::FirstTokenTimeout { .. }
+        | Ended::ReadTimeout
+        | Ended::Tls
+        | Ended::Unanswered => Cooling::Start,
+        Ended::Embedded { code } | Ended::Status { code } => start_if(match code {
+            // It judges one request, and clients are strangers to each other.
+            400 => false,
+            408 | 499 => true,
+            _ => is_backpressure(code) || rules.is_listed(code),
+        }),
+        Ended::Broken
+        | Ended::ClientGone
+        | Ended::Dns
+        | Ended::Drained
+        | Ended::LateError { .. }
+        | Ended::NotSent
+        | Ended::Refused { .. }
+        | Ended::Signalled
+        | Ended::StaleConnection
+        | Ended::TotalDeadline
+        | Ended::VisitDeadline => Cooling::Leave,
+    }
+}
+
 /// What a breach that the share has been told is to endpoint health: nothing, but for a deadline where another endpoint
 /// is in. The share steers between providers, health between replicas: one that hangs must not move the whole share,
 /// and the last one in is never ejected for being slow.
 fn answered_by_the_share(ended: &Ended, rules: &Rules<'_>) -> Verdict {
     failure_if(matches!(ended, Ended::FirstTokenTimeout { .. }) && rules.another_endpoint_in)
-}
-
-/// The request's column.
-fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
-    let failover_if = |may_be_sent_again: bool| {
-        if may_be_sent_again && !rules.last {
-            Next::Failover
-        } else {
-            Next::Fail
-        }
-    };
-    match *ended {
-        Ended::Committed { .. } => Next::Commit,
-        // Nothing was sent, so nothing can have been done twice.
-        Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::NotSent | Ended::Tls => {
-            failover_if(true)
-        }
-        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::Signalled | Ended::Unanswered => {
-            failover_if(rules.replayable && rules.repeatable)
-        }
-        // Nothing was done with it, so it may be repeated whatever it is.
-        Ended::Refused { again: true } if rules.replayable => Next::RetryFresh,
-        Ended::BadResponse | Ended::Empty | Ended::Refused { .. } => failover_if(rules.replayable),
-        Ended::StaleConnection if rules.replayable && rules.repeatable => Next::RetryFresh,
-        Ended::Embedded { code } | Ended::Status { code } => {
-            let listed = rules.on_status.contains(code)
-                || rules
-                    .realtime_on_status
-                    .is_some_and(|realtime| realtime.contains(code));
-            if listed && rules.replayable && !rules.last {
-                Next::Failover
-            } else {
-                Next::PassOn
-            }
-        }
-        Ended::LateError { .. } => Next::PassOn,
-        Ended::Broken
-        | Ended::ClientGone
-        | Ended::Drained
-        | Ended::StaleConnection
-        | Ended::TotalDeadline => Next::Fail,
-    }
 }
 
 /// Whether the status says "not now" rather than "not well".

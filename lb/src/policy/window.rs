@@ -38,6 +38,28 @@ impl Window {
 
     /// Counts one result.
     pub(super) fn record(&mut self, now: Instant, failed: bool) {
+        let failures = u32::from(failed);
+        self.add(now, Counts { volume: 1, failures });
+    }
+
+    /// Counts `more` at once.
+    pub(super) fn add(&mut self, now: Instant, more: Counts) {
+        let bucket = self.bucket(now);
+        bucket.volume = bucket.volume.saturating_add(more.volume);
+        bucket.failures = bucket.failures.saturating_add(more.failures);
+    }
+
+    /// Counts one failure less of those at `then`, if the window still spans that instant.
+    pub(super) fn forget_failure(&mut self, then: Instant) {
+        let position = then.as_nanos() / self.width;
+        if position <= self.current && position + BUCKETS as u64 > self.current {
+            let bucket = &mut self.buckets[slot(position)];
+            bucket.failures = bucket.failures.saturating_sub(1);
+        }
+    }
+
+    /// The bucket of `now`, those before it turned over.
+    fn bucket(&mut self, now: Instant) -> &mut Counts {
         let position = now.as_nanos() / self.width;
         if position > self.current {
             for passed in 1..=(position - self.current).min(BUCKETS as u64) {
@@ -45,9 +67,7 @@ impl Window {
             }
             self.current = position;
         }
-        let bucket = &mut self.buckets[slot(self.current)];
-        bucket.volume = bucket.volume.saturating_add(1);
-        bucket.failures = bucket.failures.saturating_add(u32::from(failed));
+        &mut self.buckets[slot(self.current)]
     }
 
     /// The counts as they stand at `now`.

@@ -1,5 +1,7 @@
 //! What an error of lb's own looks like to a client: one table of statuses, types and codes.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -10,6 +12,8 @@ use crate::wire::openai::ApiError;
 /// Why lb answers a request itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// Every provider is barred for now: its breaker is open, or all its endpoints are out and fail-open is off.
+    Barred { left: Duration },
     /// The body is no JSON object with one `model`, or there is no body where one is needed.
     BadBody(String),
     /// The request's head is not what HTTP or lb allows.
@@ -36,6 +40,8 @@ pub(super) enum Refusal {
     NoProvider,
     /// There is no memory left for another request body.
     NoRoom,
+    /// No target may be sent another request before so many seconds have passed.
+    RateLimit { retry_after: u64 },
     /// The body is longer than `max_body_bytes`.
     TooLarge { limit: u64 },
     /// The client sent its body too slowly.
@@ -84,7 +90,7 @@ impl Refusal {
                 retry_after: true,
                 ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "concurrency_limit_exceeded")
             },
-            Self::Draining | Self::NoProvider => Row {
+            Self::Barred { .. } | Self::Draining | Self::NoProvider => Row {
                 retry_after: true,
                 ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_provider_available")
             },
@@ -114,6 +120,10 @@ impl Refusal {
                 ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "request_buffer_full")
             },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
+            Self::RateLimit { .. } => Row {
+                retry_after: true,
+                ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "rate_limit_exceeded")
+            },
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
             Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
             Self::UnknownCoding => row(
@@ -173,8 +183,11 @@ impl Refusal {
             Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
             Self::Loop => "the request has passed through this instance before".to_owned(),
             Self::NoRoom => "too many request bodies are being held; try again soon".to_owned(),
-            Self::NoProvider => "every provider of this model is out of service".to_owned(),
+            Self::Barred { .. } | Self::NoProvider => {
+                "every provider of this model is out of service".to_owned()
+            }
             Self::NotFound => "nothing is served under this path".to_owned(),
+            Self::RateLimit { .. } => "this model has had as many requests as it may for now".to_owned(),
             Self::SlowBody => "the request body took too long to arrive".to_owned(),
             Self::TooLarge { limit } => format!("the request body is longer than {limit} bytes"),
             Self::UnknownCoding => "the only transfer coding that is read here is `chunked`".to_owned(),
@@ -184,6 +197,18 @@ impl Refusal {
                 "this model's targets would give vectors of different models; ask one of kind `embedding`"
                     .to_owned()
             }
+        }
+    }
+
+    /// Whole seconds to wait, at least one.
+    fn retry_after(&self) -> HeaderValue {
+        match self {
+            Self::Barred { left } => {
+                let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+                HeaderValue::from(seconds.max(1))
+            }
+            Self::RateLimit { retry_after } => HeaderValue::from(*retry_after),
+            _ => HeaderValue::from_static("1"),
         }
     }
 
@@ -200,7 +225,7 @@ impl Refusal {
         let mut response = json(row.status, error.to_bytes());
         let headers = response.headers_mut();
         if row.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(RETRY_AFTER, self.retry_after());
         } else if row.status.is_server_error() && attempts >= 2 {
             headers.insert(
                 HeaderName::from_static("x-should-retry"),

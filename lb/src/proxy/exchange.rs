@@ -23,7 +23,8 @@ use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Run, Sent, Settled, Step, Tail};
+use crate::upstream::{Attempt, Chain, Refused, Run, Sent, Settled, Step, Tail};
+use crate::wire::retry_after;
 
 /// What one attempt came to.
 struct Tried {
@@ -55,7 +56,7 @@ pub(super) async fn exchange(
     let begun = worker.now();
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
-    let mut run = Run::begin(Arc::clone(chain), sent, begun);
+    let mut run = Run::begin(Arc::clone(chain), sent, begun).keyed(prepared.points.clone());
     let mut last = None;
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
@@ -67,9 +68,27 @@ pub(super) async fn exchange(
             .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
+            Step::Queue(waiting) => {
+                let patience = worker.now() + waiting.limit();
+                let end = worker
+                    .shared
+                    .clock
+                    .tokio(total.map_or(patience, |total| total.min(patience)));
+                match until(Some(end), pin!(waiting.granted())).await {
+                    Some(granted) => run.granted(granted),
+                    None => break Refusal::ConcurrencyLimit,
+                }
+                continue;
+            }
+            Step::Wait(until) => {
+                // With the response before at hand: it is the answer if nothing comes of waiting.
+                tokio::time::sleep_until(worker.shared.clock.tokio(until)).await;
+                continue;
+            }
             Step::Stop(stop) => match spare.take() {
                 Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
-                None => break refusal(stop, last),
+                None if stop == Stop::Full => break full(run.refused(worker.now())),
+                None => break refusal(stop, last, worker.now()),
             },
         };
         // The response before is given up for good, and its connection with it.
@@ -94,7 +113,7 @@ pub(super) async fn exchange(
                     run.attempts(),
                 ));
             }
-            (Settled::Failover, reply) => spare = reply,
+            (Settled::Onward, reply) => spare = reply,
             _ => break refused(&ended, last),
         }
         last = Some(ended);
@@ -113,6 +132,27 @@ pub(super) async fn exchange(
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
 async fn try_once(
+    worker: &Worker,
+    live: &Live,
+    attempt: &mut Attempt,
+    prepared: &Prepared,
+    fresh: bool,
+    total: Option<Instant>,
+) -> Tried {
+    // The earlier one wins; where both are the same instant, nothing is left to do after it.
+    let visit = attempt
+        .visit_deadline()
+        .filter(|visit| total.is_none_or(|total| *visit < total));
+    let total = visit.or(total);
+    let mut tried = try_by(worker, live, attempt, prepared, fresh, total).await;
+    if visit.is_some() && tried.ended == Ended::TotalDeadline {
+        tried.ended = Ended::VisitDeadline;
+    }
+    tried
+}
+
+/// Does so before `total`.
+async fn try_by(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
@@ -207,6 +247,7 @@ async fn judge_head(
     let (parts, body) = response.into_parts();
     let code = parts.status.as_u16();
     if code >= 400 {
+        attempt.asked_for(retry_after::parse(&parts.headers, Worker::unix_now()));
         return Tried {
             ended: Ended::Status { code },
             response: Some(Reply::head(parts, Lead::whole(body, None))),
@@ -325,11 +366,25 @@ fn answer(
     }
 }
 
+/// Why a request is refused that finds every target full.
+fn full(refused: Refused) -> Refusal {
+    if !refused.by_rate {
+        return Refusal::ConcurrencyLimit;
+    }
+    let part = u64::from(refused.retry_after.subsec_nanos() > 0);
+    Refusal::RateLimit {
+        retry_after: (refused.retry_after.as_secs() + part).max(1),
+    }
+}
+
 /// Why nothing is left to try, as the client is told.
-fn refusal(stop: Stop, last: Option<Ended>) -> Refusal {
+fn refusal(stop: Stop, last: Option<Ended>, now: Instant) -> Refusal {
     match stop {
         Stop::Exhausted => last.map_or(Refusal::Exhausted { status: None }, |ended| refused(&ended, None)),
         Stop::Full => Refusal::ConcurrencyLimit,
+        Stop::Barred { until } => Refusal::Barred {
+            left: until.since(now),
+        },
         Stop::Out => Refusal::NoProvider,
     }
 }
@@ -339,9 +394,10 @@ fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
     match ended {
         Ended::Drained => Refusal::Draining,
         Ended::Empty => Refusal::UpstreamEmpty,
-        Ended::FirstTokenTimeout { .. } | Ended::ReadTimeout | Ended::TotalDeadline => {
-            Refusal::UpstreamTimeout
-        }
+        Ended::FirstTokenTimeout { .. }
+        | Ended::ReadTimeout
+        | Ended::TotalDeadline
+        | Ended::VisitDeadline => Refusal::UpstreamTimeout,
         Ended::NotSent => Refusal::ConcurrencyLimit,
         Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
         _ => match before {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::bound::{Bound, Front};
 use super::headers::Peer;
@@ -22,7 +23,7 @@ use crate::config::ProxyProtocol;
 pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::TcpListener) -> io::Result<()> {
     let listener = TcpListener::from_std(socket)?;
     let mut drain = bound.drain();
-    let mut failing = false;
+    let mut complained: Option<Instant> = None;
     loop {
         let next = async {
             let slot = slot(&worker, &bound).await;
@@ -36,14 +37,14 @@ pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::Tcp
         };
         match accepted {
             Ok(accepted) => {
-                failing = false;
                 begin(&worker, &bound, slot, accepted);
             }
             // One that died in the queue.
             Err(error) if is_transient(&error) => {}
             // Most likely out of descriptors: what is open is served on, and accepting again at once would spin.
             Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
+                if complained.is_none_or(|at| at.elapsed() >= COMPLAINTS) {
+                    complained = Some(Instant::now());
                     tracing::warn!(listener = %bound.front.load().name, %error, "accepting fails");
                 }
                 tokio::time::sleep(BACKOFF).await;
@@ -159,6 +160,9 @@ fn is_transient(error: &io::Error) -> bool {
 
 /// How long accepting rests after it failed.
 const BACKOFF: Duration = Duration::from_millis(50);
+
+/// Once in this time it is said that accepting fails: near the limit every connection that ends lets one more in.
+const COMPLAINTS: Duration = Duration::from_mins(1);
 
 /// Counts an open connection.
 struct Open(Arc<Worker>);

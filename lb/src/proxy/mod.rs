@@ -30,6 +30,7 @@ mod meter;
 mod models;
 mod peek;
 mod pieces;
+mod point;
 mod preface;
 mod prepare;
 mod proxy_protocol;

@@ -13,7 +13,7 @@ use super::pieces::Pieces;
 use super::receive::Payload;
 use super::target;
 use crate::net::Streamed;
-use crate::upstream::{Attempt, Link};
+use crate::upstream::{Attempt, Link, Points};
 
 /// What of a request every attempt sends.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Prepared {
     payload: Payload,
     /// The model and its place; `None` goes to its provider as it is.
     asked: Option<Asked>,
+    /// What its keys hash to.
+    pub(super) points: Points,
     /// The protocol that it asks to switch to.
     pub(super) upgrade: Option<HeaderValue>,
 }
@@ -63,6 +65,7 @@ impl Prepared {
             headers,
             payload,
             asked,
+            points: None,
             upgrade,
         }
     }
@@ -70,6 +73,12 @@ impl Prepared {
     /// What stands behind a body that is here.
     pub(super) fn trailers(&self) -> Option<&HeaderMap> {
         self.payload.trailers()
+    }
+
+    /// Has endpoints chosen by these.
+    pub(super) fn keyed(mut self, points: Points) -> Self {
+        self.points = points;
+        self
     }
 
     /// What was wrong with a body that was sent while it came.

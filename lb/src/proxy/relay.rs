@@ -242,19 +242,26 @@ impl Relay {
     /// Books the end as soon as it is known. hyper does not ask again once a body has given all its length, and the
     /// slots of a finished attempt are not to wait for a slow client's last write.
     fn close_if_done(&mut self) {
-        let ended = match self.end {
-            End::Clean => true,
-            End::Open => self.body.is_end_stream(),
-            End::Broken => false,
-        };
-        if ended && self.withheld.len() == 0 {
-            self.complete();
+        if self.withheld.len() > 0 {
+            return;
+        }
+        match self.end {
+            End::Clean => self.complete(),
+            End::Open if self.body.is_end_stream() => self.complete(),
+            // Over HTTP/2 the end may come behind the last byte of the length, and trailers with it. [STREAM-29]
+            End::Open if self.body.size_hint().exact() == Some(0) => self.book_end(),
+            End::Broken | End::Open => {}
         }
     }
 
     /// The body ended as its framing promised.
     fn complete(&mut self) {
         self.end = End::Clean;
+        self.book_end();
+    }
+
+    /// All of the body has come.
+    fn book_end(&mut self) {
         if self.silence.has_gap() {
             self.silence
                 .measure(self.worker.now(), model_of(self.tail.as_ref()));

@@ -17,6 +17,7 @@ use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
 use super::headers::{self, Forwardable, Peer};
+use super::point::point;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
 use super::worker::{Live, Worker};
@@ -190,10 +191,12 @@ impl<'a> Scene<'a> {
             exempt: request.headers().contains_key(&live.server.exempt_header),
             replayable: payload.is_replayable(),
             repeatable: is_repeatable(request.method(), path, asked.stored),
+            idempotent: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(&chain), arrival, sent, payload.length());
+        let points = chain.points(|key| point(key, request.headers(), self.peer));
         let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, Some(asked)));
+        let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points);
         self.exchange(live, (&chain, sent), &prepared, account).await
     }
 
@@ -210,10 +213,12 @@ impl<'a> Scene<'a> {
             exempt: true,
             replayable: payload.is_replayable(),
             repeatable: request.method().is_idempotent(),
+            idempotent: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
+        let points = chain.points(|key| point(key, request.headers(), self.peer));
         let fields = self.fields((live, route, chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, None));
+        let prepared = Self::prepare(fields, request, (payload, None)).keyed(points);
         self.exchange(live, (chain, sent), &prepared, account).await
     }
 

@@ -94,6 +94,7 @@ impl Daemon {
         let before = std::mem::replace(&mut *self.current(), next);
         let names = self.current().names.clone();
         names.keep(self.control.handle(), &before.names);
+        self.probes.follow();
     }
 
     /// Goes by the present addresses of the names, if they are others.

@@ -23,6 +23,7 @@ mod keys;
 mod listeners;
 mod log;
 mod memory;
+mod probes;
 mod reload;
 mod routes;
 mod service_manager;
@@ -43,6 +44,7 @@ use crate::admin::{Check, View};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
+use crate::net::Client;
 use crate::proxy::{Budget, Drain, Shared, Via, Writer};
 
 use self::control::Control;
@@ -50,6 +52,7 @@ use self::current::{Current, live};
 use self::dns::{Names, Resolver};
 use self::kernel::Kernel;
 use self::listeners::Listeners;
+use self::probes::Probes;
 use self::reload::Request;
 use self::workers::Workers;
 
@@ -69,6 +72,7 @@ pub struct Daemon {
     count: usize,
     control: Control,
     kernel: Arc<Kernel>,
+    probes: Probes,
     current: Mutex<Current>,
     /// Told when a name has other addresses.
     renamed: Arc<Notify>,
@@ -98,7 +102,7 @@ impl Daemon {
         let plan = listeners.plan(config)?;
         let renamed = Arc::new(Notify::new());
         let nameless = Names::new(resolver, Arc::clone(&renamed));
-        let current = Current::first(config, nameless.next(config), count)?;
+        let current = Current::first(config, nameless.next(config), shards(count))?;
         let (shared, writer) = shared(&current)?;
         let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
@@ -134,6 +138,9 @@ impl Daemon {
         };
         current.names.keep(control.handle(), &nameless);
         listeners.commit(plan, &workers);
+        let client = Client::new(count, None);
+        let probes = Probes::new(control.handle().clone(), Arc::clone(&shared), client);
+        probes.follow();
         shared.metrics.reloaded(true);
         announce(config, admin_address, count, kernel.mode());
         Ok(Self {
@@ -143,6 +150,7 @@ impl Daemon {
             count,
             control,
             kernel,
+            probes,
             current: Mutex::new(current),
             renamed,
             admin: admin_address,
@@ -213,6 +221,11 @@ impl Daemon {
         self.listeners.advance(to);
         self.shared.drain.send_replace(to);
     }
+}
+
+/// Shards of connections: one for each worker, and one for the probes of the control thread.
+const fn shards(workers: usize) -> usize {
+    workers + 1
 }
 
 /// Reloads that may wait at a time; more are refused.

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::current::Current;
 use super::keys::{self, Secrets};
 use super::memory;
-use super::{Daemon, StartError, control, edges, routes};
+use super::{Daemon, StartError, control, edges, routes, shards};
 use crate::admin::Reloaded;
 use crate::config::Config;
 use crate::proxy::{Bound, Drain};
@@ -35,7 +35,7 @@ impl Daemon {
         let old = self.current().clone();
         let secrets = Secrets::read(config)?;
         let token = keys::admin_token(&config.admin)?;
-        let ways = routes::ways(config, self.count, Some((&old.config, &old.ways)))?;
+        let ways = routes::ways(config, shards(self.count), Some((&old.config, &old.ways)))?;
         let plan = self.listeners.plan(config)?;
         let admin = (old.config.admin.address != config.admin.address)
             .then(|| control::bind(config.admin.address))

@@ -8,8 +8,10 @@
 //!
 //! | learned | identity | a changed parameter |
 //! |---|---|---|
-//! | slots of a provider | its name | counts at once |
-//! | health and load of an endpoint | the provider's name, the endpoint's URL and its address | counts at once |
+//! | slots, breaker and retry budget of a provider | its name | counts at once |
+//! | who waits for a slot, levels of buckets, factors of limits | the provider's or the model's name | counts at once |
+//! | health, load and latency of an endpoint | the provider's name, the endpoint's URL and its address | counts at once |
+//! | the cooldown of a model | upstream model, the provider's name, the endpoint's name and URL | |
 //! | load of a target | model, pool, provider, upstream model | |
 //! | a share | [`Preferred`], the controller's parameters, the model's own deadline | another share |
 //!
@@ -26,14 +28,18 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::chain::Model;
+use super::cooldowns::Cooldowns;
 use super::endpoint::Endpoint;
+use super::gate::Gate;
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
+use super::purse::Purse;
 use super::table::Table;
 use crate::config::{self, ApiKey, Url};
-use crate::policy::aimd;
 use crate::policy::health::{self, Health};
 use crate::policy::time::Instant;
+use crate::policy::{aimd, breaker, budget};
 
 /// The table before, asked by identity; at the start there is none.
 #[derive(Clone, Copy)]
@@ -57,6 +63,17 @@ impl<'a> Before<'a> {
         all.find(|endpoint| endpoint.url == *url && endpoint.address == address)
     }
 
+    /// The model of this name.
+    pub(super) fn model(self, name: &str) -> Option<&'a Arc<Model>> {
+        let mut all = self.0?.models.iter();
+        all.find(|model| model.config.name == name)
+    }
+
+    /// All cooldowns.
+    pub(super) fn cooldowns(self) -> Option<&'a Cooldowns> {
+        self.0.map(|table| &table.cooldowns)
+    }
+
     /// The pool of this name of that model.
     pub(super) fn pool(self, model: &str, name: &str) -> Option<&'a Arc<Pool>> {
         let mut all = self.0?.pools.iter();
@@ -71,20 +88,42 @@ pub(super) fn carried<T>(before: Option<&Arc<T>>, fresh: impl FnOnce() -> T) -> 
 
 /// The health of an endpoint, by the settings that hold from now on; `None` where it is off.
 ///
-/// One that was off knows nothing, so it starts fresh: permits of the time before must not be mistaken for its own.
+/// `joined` is when it came to be, where that was beside others. One that was off knows nothing, so it starts fresh: permits of the time before must not be mistaken for its own.
 pub(super) fn health(
     before: Option<&Endpoint>,
     params: Option<&health::Params>,
+    joined: Option<Instant>,
 ) -> Option<Arc<Mutex<Health>>> {
     let params = params?;
     let Some(shared) = before.and_then(|endpoint| endpoint.health.as_ref()) else {
-        return Some(Arc::new(Mutex::new(Health::new(params.clone()))));
+        let fresh = Health::new(params.clone());
+        return Some(Arc::new(Mutex::new(match joined {
+            Some(now) => fresh.joined(now),
+            None => fresh,
+        })));
     };
     let mut health = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if health.params() != params {
         health.set_params(params.clone());
     }
     Some(Arc::clone(shared))
+}
+
+/// The breaker of a provider, by the settings that hold from now on; `None` where it is off, which forgets.
+pub(super) fn gate(before: Option<&Provider>, params: Option<&breaker::Params>) -> Option<Arc<Gate>> {
+    let params = params?;
+    let Some(shared) = before.and_then(|provider| provider.gate.as_ref()) else {
+        return Some(Arc::new(Gate::new(params.clone())));
+    };
+    shared.set_params(params);
+    Some(Arc::clone(shared))
+}
+
+/// The retry budget of a provider, by the settings that hold from now on.
+pub(super) fn purse(before: Option<&Provider>, params: budget::Params) -> Arc<Purse> {
+    let purse = carried(before.map(|provider| &provider.purse), || Purse::new(params));
+    purse.set_params(params);
+    purse
 }
 
 /// A target as far as a share is about it.
@@ -223,10 +262,10 @@ impl Form<'_> {
     }
 }
 
-/// Takes leave of what `next` has no place for: its series say that it is over.
-pub(super) fn retire(before: Before<'_>, next: &Table, now: Instant) {
+/// Takes leave of what `after` has no place for: its series say that it is over.
+pub(super) fn retire(before: Before<'_>, after: &Table, now: Instant) {
     let Some(table) = before.0 else { return };
-    let next = Before(Some(next));
+    let next = Before(Some(after));
     for pool in &table.pools {
         if next.pool(&pool.model, &pool.name).is_none() {
             for kept in pool.controllers.all() {
@@ -234,7 +273,11 @@ pub(super) fn retire(before: Before<'_>, next: &Table, now: Instant) {
             }
         }
     }
+    table.cooldowns.retire(&after.cooldowns);
     for provider in &table.providers {
+        if next.provider(&provider.name).is_none() {
+            provider.metrics.breaker.set(0);
+        }
         for endpoint in &provider.endpoints {
             let known = next.provider(&provider.name).is_some_and(|provider| {
                 let mut names = provider.endpoints.iter().map(|endpoint| &endpoint.name);

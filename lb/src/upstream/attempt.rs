@@ -1,16 +1,15 @@
 //! One try of one target: what it holds, and what its ending means.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::chain::{Chain, Link};
+use super::chain::Link;
+use super::claim::Claim;
 use super::hold::Hold;
-use super::provider::Claim;
-use super::run::{Run, Sent};
-use super::ticket::Ticket;
+use super::run::{Prospects, Run, Sent};
 use crate::metrics::AttemptOutcome;
 use crate::policy::draw::Draw;
 use crate::policy::health::Verdict;
+use crate::policy::limiter::Sample;
 use crate::policy::outcome::{self, Ended, Next, Rules};
 use crate::policy::time::Instant;
 
@@ -19,7 +18,10 @@ use crate::policy::time::Instant;
 pub struct Attempt {
     hold: Hold,
     sent: Sent,
-    last: bool,
+    /// Whether another target, or another endpoint of this one, could still be attempted when this began.
+    may_go_on: bool,
+    visit_deadline: Option<Instant>,
+    wish: Option<Duration>,
 }
 
 /// A committed attempt whose body is still on its way. Dropping it is neutral, like a client's leaving.
@@ -37,8 +39,8 @@ pub enum Settled {
     Committed(Tail),
     /// The same endpoint again on a fresh connection.
     Again(Attempt),
-    /// The next target.
-    Failover,
+    /// Another attempt, which the run knows.
+    Onward,
     /// This response is the answer, as it is.
     PassOn(Tail),
     /// There is no response to pass on.
@@ -46,16 +48,14 @@ pub enum Settled {
 }
 
 impl Attempt {
-    pub(super) fn new(
-        (chain, link): (&Arc<Chain>, usize),
-        claim: Claim,
-        sent: Sent,
-        last: bool,
-        ticket: Option<Ticket>,
-        now: Instant,
-    ) -> Self {
-        let hold = Hold::take((chain, link), claim, ticket, now);
-        Self { hold, sent, last }
+    pub(super) fn new(hold: Hold, sent: Sent, may_go_on: bool, visit_deadline: Option<Instant>) -> Self {
+        Self {
+            hold,
+            sent,
+            may_go_on,
+            visit_deadline,
+            wish: None,
+        }
     }
 
     /// The target, with its timers.
@@ -88,9 +88,9 @@ impl Attempt {
         // Without leave to repeat the request, cutting it off would only cost it.
         let armed = self.sent.streaming
             && self.sent.replayable
-            && self.sent.repeatable
+            && self.may_repeat()
             && !self.sent.exempt
-            && !self.last;
+            && self.may_go_on;
         self.link()
             .timers
             .first_token
@@ -109,52 +109,104 @@ impl Attempt {
         now.since(self.hold.started)
     }
 
-    /// Reports how it ended: health, share and counters learn what the table says it means to them.
+    /// The provider asked, with an error response, to be left alone for so long.
+    pub fn asked_for(&mut self, wish: Option<Duration>) {
+        self.wish = wish;
+    }
+
+    /// Since the start of the provider's visit, when it has to have answered.
+    pub fn visit_deadline(&self) -> Option<Instant> {
+        self.visit_deadline
+    }
+
+    /// Reports how it ended: everyone whom it concerns learns what the table says it means to them.
     pub fn settle(mut self, run: &mut Run, now: Instant, ended: &Ended, jitter: Draw) -> Settled {
+        let prospects = match ended {
+            Ended::Committed { .. } => Prospects::default(),
+            _ => run.prospects(now, &self.hold, self.wish),
+        };
+        let (judgement, otherwise) = {
+            let rules = self.rules(run, now, &prospects);
+            let judgement = outcome::judge(ended, &rules);
+            let otherwise = match judgement.next {
+                Next::Retry => {
+                    outcome::judge(
+                        ended,
+                        &Rules {
+                            retry: false,
+                            ..rules
+                        },
+                    )
+                    .next
+                }
+                next => next,
+            };
+            (judgement, otherwise)
+        };
         let hold = &mut self.hold;
-        let provider = hold.claim.provider();
-        let judgement = outcome::judge(
-            ended,
-            &Rules {
-                on_status: &hold.chain.on_status,
-                realtime_on_status: (!self.sent.exempt).then_some(&hold.chain.realtime_on_status),
-                last: self.last,
-                replayable: self.sent.replayable,
-                repeatable: self.sent.repeatable,
-                steered: hold.steering(),
-                another_endpoint_in: provider.another_is_in(&hold.claim.endpoint, now),
-                server_error_before: run.server_error_before,
-                count_backpressure: provider.config.count_backpressure,
-            },
-        );
-        run.server_error_before |= ended.is_server_error();
+        if ended.is_server_error() {
+            run.server_error(hold.claim.provider());
+        }
         let seen = observed(ended);
-        let elapsed = now.since(hold.started);
         hold.link().metrics.attempts(seen).inc();
         if judgement.next == Next::RetryFresh {
             // Nothing was learned about anyone, and the permit is still needed.
             return Settled::Again(self);
         }
         hold.measure(ended);
+        let asked = self.wish.filter(|_| status_of(ended) == Some(429));
+        let sample = outcome::load(ended, now.since(hold.started));
+        hold.claim.learn(now, sample, asked);
         if let Some(outcome) = judgement.share {
             hold.close_ticket(now, outcome, status_of(ended));
         }
-        hold.report(now, judgement.health, jitter);
-        match judgement.next {
-            Next::Commit => Settled::Committed(Tail {
-                hold: self.hold,
-                success: true,
-            }),
-            Next::PassOn => Settled::PassOn(Tail {
-                hold: self.hold,
-                success: false,
-            }),
-            Next::Failover => {
-                run.ended(self.hold.link, seen, elapsed);
-                Settled::Failover
+        hold.cool(now, judgement.cooldown, seen, self.wish);
+        hold.report(now, judgement.health, judgement.breaker, jitter);
+        let next = match judgement.next {
+            Next::Retry if !run.retry(now, hold, &prospects, jitter) => otherwise,
+            next => next,
+        };
+        self.go(run, next, seen, now)
+    }
+
+    fn rules<'a>(&'a self, run: &Run, now: Instant, prospects: &Prospects) -> Rules<'a> {
+        let hold = &self.hold;
+        let provider = hold.claim.provider();
+        Rules {
+            on_status: &hold.chain.on_status,
+            realtime_on_status: (!self.sent.exempt).then_some(&hold.chain.realtime_on_status),
+            retry_on_status: &provider.config.retries.on_status,
+            last: prospects.last,
+            retry: prospects.retry,
+            elsewhere: prospects.elsewhere,
+            asks_for_long: prospects.asks_for_long,
+            replayable: self.sent.replayable,
+            repeatable: self.may_repeat(),
+            steered: hold.steering(),
+            another_endpoint_in: provider.another_is_in(&hold.claim.endpoint, now),
+            server_error_before: run.had_server_error(),
+            server_error_here_before: run.had_server_error_of(provider),
+            count_backpressure: provider.config.count_backpressure,
+        }
+    }
+
+    fn go(self, run: &mut Run, next: Next, seen: AttemptOutcome, now: Instant) -> Settled {
+        let tail = |success: bool, hold: Hold| Tail { hold, success };
+        match next {
+            Next::Commit => Settled::Committed(tail(true, self.hold)),
+            Next::PassOn => Settled::PassOn(tail(false, self.hold)),
+            Next::Failover | Next::Retry => {
+                run.ended(self.hold.link, seen, now.since(self.hold.started));
+                Settled::Onward
             }
             Next::Fail | Next::RetryFresh => Settled::Fail,
         }
+    }
+
+    /// Whether the request may be sent again when no byte of an answer came.
+    fn may_repeat(&self) -> bool {
+        let allowed = self.hold.claim.provider().config.retries.unanswered_posts;
+        self.sent.repeatable && (self.sent.idempotent || allowed)
     }
 }
 
@@ -189,6 +241,9 @@ impl Tail {
         if let Some(permit) = self.hold.claim.permit.filter(|_| self.success) {
             self.hold.claim.endpoint.report_clean_end(permit);
         }
+        if self.success {
+            self.hold.claim.report_clean_end();
+        }
     }
 
     /// A clean end of a stream that had neither a finish event nor `[DONE]`.
@@ -207,10 +262,14 @@ impl Tail {
         if let Some(outcome) = judgement.share {
             hold.close_ticket(now, outcome, status_of(ended));
         }
+        if judgement.breaker == Verdict::Failure {
+            hold.claim.report_late_failure(now);
+        }
         if judgement.health != Verdict::Failure {
             return;
         }
         hold.link().metrics.midstream.inc();
+        hold.claim.learn(now, Some(Sample::Failed), None);
         tracing::warn!(
             model = %hold.chain.name, provider = %hold.claim.provider().name,
             endpoint = %hold.claim.endpoint.name, "stream failed after it was committed"
@@ -241,7 +300,7 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Embedded { .. } => AttemptOutcome::Embedded,
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
-        Ended::ReadTimeout | Ended::TotalDeadline => AttemptOutcome::Timeout,
+        Ended::ReadTimeout | Ended::TotalDeadline | Ended::VisitDeadline => AttemptOutcome::Timeout,
         Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,
         Ended::StaleConnection => AttemptOutcome::Stale,

@@ -1,18 +1,21 @@
 //! From a configuration to a table.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
 use super::adopt::{self, Before, carried};
+use super::balancer::Balancer;
 use super::chain::Chain;
 use super::chains::{Built, preset_chain};
+use super::cooldowns::Cooldowns;
 use super::endpoint::{CAUSES, Endpoint, cause_name};
+use super::limit::Limit;
 use super::provider::Provider;
 use super::route::routes;
 use super::site::Site;
+use super::slots::Slots;
 use super::table::{Exact, Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern};
 use crate::metrics::Metrics;
@@ -65,19 +68,30 @@ impl Table {
             any: None,
             providers,
             pools: models.iter().flat_map(Built::pools).collect(),
+            models: models.iter().map(Built::model).collect(),
             chains: Vec::new(),
             listed: Vec::new(),
+            cooldowns: Cooldowns::default(),
             routes: Vec::new(),
         };
-        table.routes = routes(config, &table.providers, context);
+        let mut cooldowns = Cooldowns::default();
+        table.routes = routes(config, &table.providers, context, &mut cooldowns);
         for (model, built) in config.models.iter().zip(&models) {
-            let chain = Arc::new(built.chain(model, config, &table.providers, context));
+            let chain = Arc::new(built.chain(model, config, &table.providers, context, &mut cooldowns));
             table.insert(model.pattern(), chain);
         }
         for preset in &config.presets {
-            let chain = Arc::new(preset_chain(preset, &models, config, &table.providers, context));
+            let chain = Arc::new(preset_chain(
+                preset,
+                &models,
+                config,
+                &table.providers,
+                context,
+                &mut cooldowns,
+            ));
             table.insert(Pattern::Exact(&preset.name), chain);
         }
+        table.cooldowns = cooldowns;
         table
             .families
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
@@ -104,6 +118,7 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
     let mut built = Vec::with_capacity(config.providers.len());
     for (index, provider) in config.providers.iter().enumerate() {
         let name = provider.name.as_str();
+        let beside = context.before().provider(name);
         let sites = context.sites.iter().enumerate();
         let endpoints = sites
             .filter(|(_, site)| site.provider == index)
@@ -111,15 +126,20 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
                 let endpoint = &provider.endpoints[site.endpoint];
                 let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
                 let before = context.before().endpoint(name, &endpoint.url, site.address);
+                let before = before.map(Arc::as_ref);
+                // What is new at the start has no siblings that know their weight.
+                let joined = beside.filter(|_| before.is_none()).map(|_| context.now);
                 Arc::new(Endpoint::new(
                     (id, site.address),
-                    endpoint,
-                    provider.health.as_ref(),
+                    (provider, endpoint),
                     metrics,
-                    before.map(Arc::as_ref),
+                    before,
+                    joined,
                 ))
             });
-        let before = context.before().provider(name);
+        let slots = carried(beside.map(|before| &before.slots), Slots::default);
+        slots.set_limit(provider.concurrency);
+        let limit = beside.and_then(|before| before.limit.as_ref());
         built.push(Arc::new(Provider {
             name: name.into(),
             endpoints: endpoints.collect(),
@@ -127,8 +147,11 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
             fields: fields(provider, context.keys[index].clone()),
             connect_timeout: provider.timeouts.connect,
             config: Arc::new(provider.clone()),
-            concurrency: provider.concurrency,
-            in_flight: carried(before.map(|before| &before.in_flight), AtomicU32::default),
+            balancer: Balancer::new(provider),
+            slots,
+            limit: Limit::adopt(limit, provider.rate_limit.as_ref(), context.now),
+            gate: adopt::gate(beside.map(Arc::as_ref), provider.breaker.as_ref()),
+            purse: adopt::purse(beside.map(Arc::as_ref), provider.retries.budget),
             fail_open: provider.fail_open,
             metrics: context.metrics.provider(name),
         }));

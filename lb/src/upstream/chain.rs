@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::admission::Limits;
+use super::cooldowns::Entry;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
@@ -25,6 +27,8 @@ pub struct Chain {
     pub(super) on_status: StatusSet,
     pub(super) realtime_on_status: StatusSet,
     pub(super) max_attempts: u32,
+    /// Whether a provider is tried again within one visit; a preset only goes on to the next target.
+    pub(super) retries: bool,
     /// Longest time from the first attempt's start to the commit.
     pub total_deadline: Option<Duration>,
     /// Counts of requests by this name.
@@ -53,6 +57,10 @@ pub struct Link {
     pub(super) weight: u32,
     pub(super) in_flight: Arc<AtomicU32>,
     pub(super) metrics: LinkMetrics,
+    /// How long its model is left alone at an endpoint where it could not answer.
+    pub(super) cooldown: Duration,
+    /// The cooldown at each endpoint of the provider, in its order; empty where cooldowns are off.
+    pub(super) entries: Vec<Arc<Entry>>,
 }
 
 /// A preset that stands in for another.
@@ -70,6 +78,7 @@ pub struct Model {
     /// Its configuration.
     pub config: config::Model,
     pub(super) metrics: ModelMetrics,
+    pub(super) limits: Option<Limits>,
 }
 
 impl Model {
@@ -110,7 +119,21 @@ pub struct Timers {
     pub idle: Option<Duration>,
 }
 
+/// What a request's keys hash to, link by link; `None` where nobody asks for one.
+pub type Points = Option<Box<[Option<u64>]>>;
+
 impl Chain {
+    /// What `key` says of a request, for each provider that chooses its endpoints by one.
+    pub fn points(&self, key: impl Fn(&config::HashKey) -> Option<u64>) -> Points {
+        let mut keys = self.links.iter().map(|link| match &link.provider.config.balance {
+            config::Balance::Hash(key) => Some(key),
+            _ => None,
+        });
+        let all = keys.clone();
+        keys.any(|key| key.is_some())
+            .then(|| all.map(|asked| asked.and_then(&key)).collect())
+    }
+
     /// The chain that a request for `path` uses: a continuation pool that names exactly this path, else this one.
     #[must_use]
     pub fn for_path(self: &Arc<Self>, path: &str) -> Arc<Self> {
@@ -125,10 +148,18 @@ impl Chain {
 impl Link {
     /// How it stands now.
     pub(super) fn standing(&self, now: Instant) -> Standing {
-        let load = Candidate {
+        self.provider.standing(now, self.load(), &self.entries)
+    }
+
+    /// The same for a request that has a slot of the provider.
+    pub(super) fn standing_with_slot(&self, now: Instant) -> Standing {
+        self.provider.standing_with_slot(now, self.load(), &self.entries)
+    }
+
+    fn load(&self) -> Candidate {
+        Candidate {
             in_flight: self.in_flight.load(Ordering::Relaxed),
             weight: self.weight,
-        };
-        self.provider.standing(now, load)
+        }
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use super::admission::Limits;
 use super::adopt::{self, Controllers, Form, Preferred};
 use super::build::Context;
 use super::chain::{Chain, Fallback, Link, Model, Timers};
+use super::cooldowns::{Cooldowns, Entry};
+use super::endpoint::Endpoint;
 use super::pool::{Controller, Pool};
 use super::provider::Provider;
 use crate::config::{self, Config, Pattern, Strategy};
@@ -94,14 +97,21 @@ impl Built {
             .map(|named| pool(named.name.as_str(), &named.targets, false));
         let named = named.collect();
         let metrics = context.metrics.model(&model.name);
+        let before = context.before().model(&model.name);
+        let limits = before.and_then(|before| before.limits.as_ref());
         Self {
             model: Arc::new(Model {
                 config: model.clone(),
                 metrics,
+                limits: Limits::adopt(limits, model, context.now),
             }),
             default,
             named,
         }
+    }
+
+    pub(super) fn model(&self) -> Arc<Model> {
+        Arc::clone(&self.model)
     }
 
     pub(super) fn pools(&self) -> Vec<Arc<Pool>> {
@@ -118,6 +128,7 @@ impl Built {
         config: &Config,
         providers: &[Arc<Provider>],
         context: &Context<'_>,
+        cooldowns: &mut Cooldowns,
     ) -> Chain {
         let part = Part {
             built: self,
@@ -126,12 +137,19 @@ impl Built {
             read: model.read,
             first_token: model.fallback.first_token_timeout,
             idle: model.stream_idle_timeout,
+            cooldown: model.cooldown,
         };
-        let mut chain = assemble(&model.name, &[(&part, &self.default)], providers, context);
+        let mut chain = assemble(
+            &model.name,
+            &[(&part, &self.default)],
+            providers,
+            context,
+            cooldowns,
+        );
         chain.total_deadline = config.failover.total_deadline;
         chain.take_rules(model);
         for (pool, built) in model.pools.iter().zip(&self.named) {
-            let mut named = assemble(&model.name, &[(&part, built)], providers, context);
+            let mut named = assemble(&model.name, &[(&part, built)], providers, context, cooldowns);
             named.total_deadline = config.failover.total_deadline;
             named.take_rules(model);
             chain.named.push((
@@ -187,6 +205,7 @@ struct Part<'a> {
     read: config::Read,
     first_token: Option<std::time::Duration>,
     idle: Option<std::time::Duration>,
+    cooldown: Option<std::time::Duration>,
 }
 
 pub(super) fn preset_chain(
@@ -195,6 +214,7 @@ pub(super) fn preset_chain(
     config: &Config,
     providers: &[Arc<Provider>],
     context: &Context<'_>,
+    cooldowns: &mut Cooldowns,
 ) -> Chain {
     let fallbacks = preset.fallbacks.iter().map(|place| &config.presets[*place]);
     let notice = config.models[preset.model].notice;
@@ -211,15 +231,17 @@ pub(super) fn preset_chain(
             read: member.read,
             first_token: member.first_token_timeout,
             idle: member.stream_idle_timeout,
+            cooldown: member.cooldown,
         })
         .collect();
     let pools: Vec<_> = parts.iter().map(|part| (part, &part.built.default)).collect();
-    let mut chain = assemble(&preset.name, &pools, providers, context);
+    let mut chain = assemble(&preset.name, &pools, providers, context, cooldowns);
     let first = &config.models[preset.model].fallback;
     chain.total_deadline = config.failover.total_deadline;
     chain.on_status = preset.on_status;
     chain.realtime_on_status = first.realtime_on_status;
     chain.max_attempts = attempts(first, chain.links.len());
+    chain.retries = false;
     chain
 }
 
@@ -228,6 +250,7 @@ fn assemble(
     pools: &[(&Part<'_>, &BuiltPool)],
     providers: &[Arc<Provider>],
     context: &Context<'_>,
+    cooldowns: &mut Cooldowns,
 ) -> Chain {
     let mut links = Vec::new();
     let mut sizes = Vec::with_capacity(pools.len());
@@ -244,9 +267,18 @@ fn assemble(
                 Role::Alternate
             };
             let model = &part.built.model;
+            let upstream_model = target.upstream_model.as_deref().or(part.name);
+            let known_as = upstream_model.unwrap_or(&model.config.name);
+            let entry = |endpoint: &Arc<Endpoint>| -> Arc<Entry> {
+                let before = context.before().cooldowns();
+                cooldowns.entry(before, (known_as, &provider.name), endpoint, context.metrics)
+            };
+            let cooled = part.cooldown.map(|_| provider.endpoints.iter().map(entry));
             links.push(Link {
                 provider: Arc::clone(provider),
-                upstream_model: target.upstream_model.as_deref().or(part.name).map(Into::into),
+                entries: cooled.map(Iterator::collect).unwrap_or_default(),
+                cooldown: part.cooldown.unwrap_or_default(),
+                upstream_model: upstream_model.map(Into::into),
                 role,
                 pool: Arc::clone(&built.pool),
                 model: Arc::clone(model),
@@ -271,6 +303,7 @@ fn assemble(
         on_status: StatusSet::default(),
         realtime_on_status: StatusSet::default(),
         max_attempts: 1,
+        retries: true,
         total_deadline: None,
         metrics: context.metrics.model(name),
         named: Vec::new(),

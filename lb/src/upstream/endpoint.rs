@@ -8,9 +8,12 @@ use std::time::Duration;
 use super::adopt::{self, carried};
 use crate::config;
 use crate::metrics::EndpointMetrics;
+use crate::policy::balance::Peak;
 use crate::policy::health::{
-    Cause, Ejection, Health, KernelCause, Params, Permit, Standing, State, Transition, Verdict,
+    Cause, Ejection, Health, KernelCause, Permit, Probed, Standing, State, Transition, Verdict,
 };
+use crate::policy::limiter::Sample;
+use crate::policy::select::Candidate;
 use crate::policy::time::Instant;
 
 /// An endpoint: where to connect, and whether one should.
@@ -28,6 +31,9 @@ pub struct Endpoint {
     /// Shared, as is health, with the forms that this endpoint had before.
     pub(super) in_flight: Arc<AtomicU32>,
     pub(super) health: Option<Arc<Mutex<Health>>>,
+    /// How fast it has been, where endpoints are chosen by that.
+    pub(super) peak: Option<Arc<Mutex<Peak>>>,
+    slow_start: bool,
     pub(super) metrics: EndpointMetrics,
 }
 
@@ -35,11 +41,12 @@ impl Endpoint {
     /// The endpoint in its present form; `before` is the one it had in the table before.
     pub(super) fn new(
         (id, address): (usize, Option<SocketAddr>),
-        config: &config::Endpoint,
-        health: Option<&Params>,
+        (provider, config): (&config::Provider, &config::Endpoint),
         metrics: EndpointMetrics,
         before: Option<&Self>,
+        joined: Option<Instant>,
     ) -> Self {
+        let health = provider.health.as_ref();
         Self {
             id,
             name: config.name.as_str().into(),
@@ -47,7 +54,10 @@ impl Endpoint {
             address,
             weight: config.weight,
             in_flight: carried(before.map(|before| &before.in_flight), AtomicU32::default),
-            health: adopt::health(before, health),
+            health: adopt::health(before, health, joined),
+            peak: (provider.balance == config::Balance::PeakEwma)
+                .then(|| carried(before.and_then(|before| before.peak.as_ref()), Mutex::default)),
+            slow_start: health.is_some_and(|params| params.settings().slow_start.is_some()),
             metrics,
         }
     }
@@ -61,6 +71,46 @@ impl Endpoint {
     /// Whether a new attempt may be sent to it now.
     pub(super) fn is_in(&self, now: Instant) -> bool {
         self.weight > 0 && matches!(self.standing(now), Standing::Healthy | Standing::HalfOpen)
+    }
+
+    /// Its weight at `now`, on a scale that is the same for all endpoints of its provider.
+    pub(super) fn weight_at(&self, now: Instant) -> u32 {
+        if !self.slow_start {
+            return self.weight;
+        }
+        let ramp = self.health().map_or(1.0, |health| health.ramp(now));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of a million at most"
+        )]
+        let grown = (f64::from(self.weight) * ramp * 1000.0) as u32;
+        grown
+    }
+
+    /// What a request more would cost here, where endpoints are chosen by that.
+    pub(super) fn cost(&self, now: Instant, candidate: Candidate) -> f64 {
+        let peak = self.peak.as_ref().map(|peak| *locked(peak));
+        peak.unwrap_or_default().cost(now, candidate)
+    }
+
+    /// Learns how fast it was, where endpoints are chosen by that.
+    pub(super) fn learn(&self, now: Instant, sample: Sample) {
+        let Some(peak) = &self.peak else { return };
+        match sample {
+            Sample::Committed(latency) => locked(peak).on_latency(now, latency),
+            Sample::Failed => locked(peak).on_failure(now),
+        }
+    }
+
+    /// A probe came to this.
+    pub(super) fn on_probe(&self, now: Instant, probed: Probed, ejection: Ejection) -> Option<Transition> {
+        self.health()?.on_probe(now, probed, ejection)
+    }
+
+    /// Whether its probes are not let in.
+    pub(super) fn is_misconfigured(&self) -> bool {
+        self.health().is_some_and(|health| health.is_misconfigured())
     }
 
     /// Asks health for a permit; `Err` when the last half-open slot was taken meanwhile or the endpoint was ejected.
@@ -136,10 +186,7 @@ impl Endpoint {
     }
 
     pub(super) fn health(&self) -> Option<MutexGuard<'_, Health>> {
-        // A panic in the machine would have been a bug in one request; its state is still the best there is.
-        self.health
-            .as_ref()
-            .map(|health| health.lock().unwrap_or_else(PoisonError::into_inner))
+        self.health.as_deref().map(locked)
     }
 }
 
@@ -188,6 +235,11 @@ pub(super) fn publish_connections(endpoints: &[Arc<Endpoint>], count: impl Fn(us
     }
 }
 
+fn locked<T>(machine: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in the machine would have been a bug in one request; its state is still the best there is.
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The endpoint may not be attempted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unavailable;
@@ -227,17 +279,19 @@ pub(super) fn cause_name(cause: Cause) -> &'static str {
         Cause::Kernel(KernelCause::Refused) => "kernel_refused",
         Cause::Kernel(KernelCause::Reset) => "kernel_reset",
         Cause::Kernel(KernelCause::Unreachable) => "kernel_unreachable",
+        Cause::Probe => "probe",
         Cause::Ratio => "failure_ratio",
     }
 }
 
 /// All causes an ejection can have, for the series.
-pub(super) const CAUSES: [Cause; 7] = [
+pub(super) const CAUSES: [Cause; 8] = [
     Cause::Consecutive,
     Cause::HalfOpenFailure,
     Cause::Kernel(KernelCause::Loss),
     Cause::Kernel(KernelCause::Refused),
     Cause::Kernel(KernelCause::Reset),
     Cause::Kernel(KernelCause::Unreachable),
+    Cause::Probe,
     Cause::Ratio,
 ];

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use super::admission::Admitted;
 use super::chain::{Chain, Link};
+use super::claim::Claim;
 use super::endpoint;
-use super::provider::Claim;
 use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
 use crate::policy::aimd::{Outcome, Params};
+use crate::policy::cooldown::LONGEST_WISH;
 use crate::policy::draw::Draw;
 use crate::policy::health::{Ejection, Transition, Verdict};
-use crate::policy::outcome::{Ended, Rules};
+use crate::policy::outcome::{Cooling, Ended, Rules, StatusSet};
 use crate::policy::time::Instant;
 
 /// What an attempt holds until its body has ended.
@@ -20,6 +23,8 @@ pub(super) struct Hold {
     pub(super) chain: Arc<Chain>,
     pub(super) link: usize,
     pub(super) claim: Claim,
+    /// The place in the model, where that has limits.
+    _admitted: Option<Arc<Admitted>>,
     pub(super) ticket: Option<Ticket>,
     /// Whether a controller counts this attempt.
     steered: bool,
@@ -31,7 +36,7 @@ impl Hold {
     /// Takes the target's place in flight beside what `claim` holds.
     pub(super) fn take(
         (chain, link): (&Arc<Chain>, usize),
-        claim: Claim,
+        (claim, admitted): (Claim, Option<Arc<Admitted>>),
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Self {
@@ -39,6 +44,7 @@ impl Hold {
             chain: Arc::clone(chain),
             link,
             claim,
+            _admitted: admitted,
             steered: ticket.is_some(),
             ticket,
             started: now,
@@ -82,12 +88,17 @@ impl Hold {
         Rules {
             on_status: &self.chain.on_status,
             realtime_on_status: None,
+            retry_on_status: &StatusSet::NONE,
             last: true,
+            retry: false,
+            elsewhere: false,
+            asks_for_long: false,
             replayable: false,
             repeatable: false,
             steered: self.steering(),
             another_endpoint_in: false,
             server_error_before: false,
+            server_error_here_before: false,
             count_backpressure: self.claim.provider().config.count_backpressure,
         }
     }
@@ -110,12 +121,36 @@ impl Hold {
         }
     }
 
-    pub(super) fn report(&mut self, now: Instant, verdict: Verdict, jitter: Draw) {
+    /// Tells endpoint and breaker what the attempt came to.
+    pub(super) fn report(&mut self, now: Instant, health: Verdict, breaker: Verdict, jitter: Draw) {
         self.reported = true;
+        self.claim.report(now, breaker);
         let Some(permit) = self.claim.permit else { return };
         let ejection = self.ejection(now, jitter);
-        if let Some(transition) = self.claim.endpoint.report(now, permit, verdict, ejection) {
+        if let Some(transition) = self.claim.endpoint.report(now, permit, health, ejection) {
             self.announce(&transition);
+        }
+    }
+
+    /// Does to the cooldown what the attempt's ending means to it; `wish` is how long the provider asks for.
+    pub(super) fn cool(
+        &self,
+        now: Instant,
+        cooling: Cooling,
+        reason: AttemptOutcome,
+        wish: Option<Duration>,
+    ) {
+        let link = self.link();
+        let Some(entry) = link.entries.get(self.claim.place) else {
+            return;
+        };
+        match cooling {
+            Cooling::Clear => entry.succeed(self.started),
+            Cooling::Leave => {}
+            Cooling::Start => {
+                let wish = wish.unwrap_or_default().min(LONGEST_WISH);
+                entry.cool(now, link.cooldown.max(wish), reason, &self.chain.name);
+            }
         }
     }
 
@@ -131,7 +166,7 @@ impl Drop for Hold {
         if !self.reported {
             self.link().metrics.attempts(AttemptOutcome::Cancelled).inc();
             // Neutral frees a half-open slot and judges nothing, so neither the time nor the jitter matters.
-            self.report(self.started, Verdict::Neutral, Draw::new(0.0));
+            self.report(self.started, Verdict::Neutral, Verdict::Neutral, Draw::new(0.0));
         }
     }
 }

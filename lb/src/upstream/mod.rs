@@ -13,34 +13,50 @@
     reason = "the shell reads clocks and draws, not this layer"
 )]
 
+mod admission;
 mod adopt;
 mod attempt;
+mod balancer;
 mod build;
 mod chain;
 mod chains;
+mod claim;
+mod cooldowns;
 mod endpoint;
+mod gate;
 mod hold;
+mod limit;
 mod pool;
+mod probed;
 mod provider;
+mod purse;
 mod route;
 mod run;
 mod signals;
 mod site;
+mod slots;
+mod standings;
 mod state;
 mod table;
 mod ticket;
+mod waiting;
 
 pub use attempt::{Attempt, Settled, Tail, observed};
 pub use build::Context;
-pub use chain::{Chain, Fallback, Link, Model, Timers};
+pub use chain::{Chain, Fallback, Link, Model, Points, Timers};
+pub use claim::Claim;
 pub use endpoint::Endpoint;
 pub use pool::Pool;
-pub use provider::{Claim, Provider};
+pub use provider::Provider;
 pub use route::{Route, To};
-pub use run::{Run, Sent, Step};
+pub use run::{Refused, Run, Sent, Step};
 pub use site::{Site, sites};
-pub use state::{EndpointState, KernelState, ModelState, PoolState, ProviderState, State};
+pub use state::{
+    BreakerState, CooldownState, EndpointState, KernelState, LimitState, ModelLimits, ModelState, PoolState,
+    ProviderState, RetriesState, State,
+};
 pub use table::{Listed, Table};
+pub use waiting::{Granted, Waiting};
 
 #[cfg(test)]
 mod tests;

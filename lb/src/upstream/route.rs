@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::build::Context;
 use super::chain::Chain;
 use super::chains::Built;
+use super::cooldowns::Cooldowns;
 use super::provider::Provider;
 use crate::config::{self, Config};
 
@@ -31,6 +32,7 @@ pub(super) fn routes(
     config: &Config,
     providers: &[Arc<Provider>],
     context: &mut Context<'_>,
+    cooldowns: &mut Cooldowns,
 ) -> Vec<Arc<Route>> {
     let mut chains: Vec<(usize, Arc<Chain>)> = Vec::new();
     let mut chain = |provider: usize| {
@@ -39,7 +41,7 @@ pub(super) fn routes(
         }
         let model = config::Model::direct(provider, config.failover.stream_idle_timeout);
         let built = Built::new(&model, config, context);
-        let chain = Arc::new(built.chain(&model, config, providers, context));
+        let chain = Arc::new(built.chain(&model, config, providers, context, cooldowns));
         chains.push((provider, Arc::clone(&chain)));
         chain
     };

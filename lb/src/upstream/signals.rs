@@ -58,7 +58,7 @@ impl Table {
         }
     }
 
-    fn endpoint(&self, id: usize) -> Option<(&Arc<Provider>, &Arc<Endpoint>)> {
+    pub(super) fn endpoint(&self, id: usize) -> Option<(&Arc<Provider>, &Arc<Endpoint>)> {
         self.providers.iter().find_map(|provider| {
             let endpoint = provider.endpoints.iter().find(|endpoint| endpoint.id == id)?;
             Some((provider, endpoint))

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cooldowns::Entry;
 use super::endpoint::{cause_name, state_name, state_of};
+use super::gate::{self, Gate};
+use super::limit::Limit;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
 use crate::policy::health::Standing;
-use crate::policy::time::Instant;
+use crate::policy::time::{Instant, millis};
+use crate::policy::{breaker, cooldown};
 
 /// The table at an instant.
 #[derive(Clone, Debug, Serialize)]
@@ -18,8 +22,29 @@ pub struct State {
     pub models: Vec<ModelState>,
     /// Providers in definition order.
     pub providers: Vec<ProviderState>,
+    /// What is left alone for now, or waits to be tried again.
+    pub cooldowns: Vec<CooldownState>,
     /// How connections are watched in the kernel.
     pub kernel: KernelState,
+}
+
+/// A model that is left alone at an endpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct CooldownState {
+    /// The model as the provider knows it.
+    pub upstream_model: String,
+    /// The provider.
+    pub provider: String,
+    /// The endpoint.
+    pub endpoint: String,
+    /// `cooling`, or `half_open` once that is over and a request is to find out.
+    pub state: &'static str,
+    /// Milliseconds until it may be tried, while it is cooling.
+    pub for_ms: Option<u64>,
+    /// How the attempt ended that it is for.
+    pub reason: &'static str,
+    /// The model or preset whose request that was.
+    pub by: String,
 }
 
 /// How connections are watched in the kernel; whoever runs the plane fills it in.
@@ -36,8 +61,19 @@ pub struct KernelState {
 pub struct ModelState {
     /// The name clients send.
     pub name: String,
+    /// Requests in it and what is in its bucket, where it has limits of its own.
+    pub limits: Option<ModelLimits>,
     /// Its default pool and its continuation pools.
     pub pools: Vec<PoolState>,
+}
+
+/// How a model's own limits stand.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelLimits {
+    /// Requests in it.
+    pub in_flight: u32,
+    /// Requests that could come at once, where their rate is limited.
+    pub tokens: Option<f64>,
 }
 
 /// A pool and its controller.
@@ -68,8 +104,61 @@ pub struct ProviderState {
     pub name: String,
     /// Attempts in flight.
     pub in_flight: u32,
+    /// Requests that wait for a slot.
+    pub pending: u32,
+    /// Slots there are at present; `None` is no limit.
+    pub concurrency: Option<u32>,
+    /// Its rate limit, where it has one.
+    pub rate_limit: Option<LimitState>,
+    /// Its circuit breaker, where that is on.
+    pub breaker: Option<BreakerState>,
+    /// Its retry budget.
+    pub retries: RetriesState,
     /// Its endpoints in definition order.
     pub endpoints: Vec<EndpointState>,
+}
+
+/// A limit on requests a second, and how it follows its provider.
+#[derive(Clone, Debug, Serialize)]
+pub struct LimitState {
+    /// Requests that could be sent at once.
+    pub tokens: Option<f64>,
+    /// Part of the configured limit that is in force, where that follows the provider.
+    pub factor: Option<f64>,
+    /// Average part of attempts that failed.
+    pub error_rate: Option<f64>,
+    /// Average milliseconds to the commit.
+    pub latency_ms: Option<f64>,
+    /// Milliseconds for which the provider asked to be left alone.
+    pub asked_for_ms: Option<f64>,
+}
+
+/// A provider's circuit breaker.
+#[derive(Clone, Debug, Serialize)]
+pub struct BreakerState {
+    /// `closed`, `open` or `half_open`.
+    pub state: &'static str,
+    /// Milliseconds for which requests are refused, while it is open.
+    pub open_for_ms: Option<u64>,
+    /// What opened it, until it is closed again.
+    pub cause: Option<&'static str>,
+    /// Failures since the last clean end.
+    pub consecutive_failures: u32,
+    /// Results within the window.
+    pub window_volume: u32,
+    /// Failures among them.
+    pub window_failures: u32,
+}
+
+/// A provider's retry budget over its window.
+#[derive(Clone, Debug, Serialize)]
+pub struct RetriesState {
+    /// Requests that were no retries.
+    pub window_requests: u32,
+    /// Retries.
+    pub window_retries: u32,
+    /// Whether another would be within the budget.
+    pub allowed: bool,
 }
 
 /// An endpoint's health.
@@ -86,6 +175,8 @@ pub struct EndpointState {
     pub ejected_for_ms: Option<u64>,
     /// What ejected it, until it is healthy again.
     pub cause: Option<&'static str>,
+    /// `misconfigured` while its probes are not let in.
+    pub probe: Option<&'static str>,
     /// Attempts in flight.
     pub in_flight: u32,
     /// What the kernel counted, where it watches; filled in like [`State::kernel`].
@@ -102,6 +193,7 @@ impl Table {
                 Some(model) => model.pools.push(state),
                 None => models.push(ModelState {
                     name: pool.model.to_string(),
+                    limits: self.limits_of(&pool.model, now),
                     pools: vec![state],
                 }),
             }
@@ -113,9 +205,76 @@ impl Table {
                 .iter()
                 .map(|provider| provider_state(provider, now))
                 .collect(),
+            cooldowns: self
+                .cooldowns
+                .0
+                .iter()
+                .filter_map(|entry| cooldown_state(entry, now))
+                .collect(),
             kernel: KernelState::default(),
         }
     }
+
+    fn limits_of(&self, model: &str, now: Instant) -> Option<ModelLimits> {
+        let model = self.models.iter().find(|known| known.config.name == model)?;
+        let limits = model.limits.as_ref()?;
+        Some(ModelLimits {
+            in_flight: limits.in_flight(),
+            tokens: limits.tokens(now),
+        })
+    }
+}
+
+fn limit_state(limit: &Limit, now: Instant) -> LimitState {
+    let standing = limit.standing(now);
+    let seen = standing.adaptive;
+    LimitState {
+        tokens: standing.tokens,
+        factor: seen.map(|seen| seen.factor),
+        error_rate: seen.map(|seen| seen.error_rate),
+        latency_ms: seen.and_then(|seen| seen.latency).map(millis),
+        asked_for_ms: seen
+            .and_then(|seen| seen.asked_until)
+            .map(|until| millis(until.since(now))),
+    }
+}
+
+fn cooldown_state(entry: &Entry, now: Instant) -> Option<CooldownState> {
+    let seen = entry.seen(now)?;
+    let until = match seen.standing {
+        cooldown::Standing::Cooling { until } => Some(until),
+        _ => None,
+    };
+    Some(CooldownState {
+        upstream_model: entry.model.to_string(),
+        provider: entry.provider.to_string(),
+        endpoint: entry.endpoint.to_string(),
+        state: if until.is_some() { "cooling" } else { "half_open" },
+        for_ms: until.map(|until| left(until, now)),
+        reason: seen.reason,
+        by: seen.by.into(),
+    })
+}
+
+fn breaker_state(gate: &Gate, now: Instant) -> BreakerState {
+    let seen = gate.snapshot(now);
+    let until = match seen.standing {
+        breaker::Standing::Open { until } => Some(until),
+        _ => None,
+    };
+    BreakerState {
+        state: gate::state_name(seen.standing),
+        open_for_ms: until.map(|until| left(until, now)),
+        cause: seen.cause.map(gate::cause_name),
+        consecutive_failures: seen.consecutive_failures,
+        window_volume: seen.window_volume,
+        window_failures: seen.window_failures,
+    }
+}
+
+/// Milliseconds from `now`.
+fn left(until: Instant, now: Instant) -> u64 {
+    u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)
 }
 
 fn pool_state(pool: &Pool, now: Instant) -> PoolState {
@@ -148,16 +307,26 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             name: endpoint.name.to_string(),
             address: endpoint.address.map(|address| address.to_string()),
             state: state_name(state_of(standing)),
-            ejected_for_ms: until
-                .map(|until| u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
+            ejected_for_ms: until.map(|until| left(until, now)),
             cause: endpoint.cause(now).map(cause_name),
+            probe: endpoint.is_misconfigured().then_some("probe_misconfigured"),
             in_flight: endpoint.in_flight(),
             kernel: None,
         }
     });
+    let budget = provider.purse.snapshot(now);
     ProviderState {
         name: provider.name.to_string(),
         in_flight: provider.in_flight(),
+        pending: provider.pending(),
+        concurrency: Some(provider.slots.limit()).filter(|limit| *limit > 0),
+        rate_limit: provider.limit.as_ref().map(|limit| limit_state(limit, now)),
+        breaker: provider.gate.as_ref().map(|gate| breaker_state(gate, now)),
+        retries: RetriesState {
+            window_requests: budget.requests,
+            window_retries: budget.retries,
+            allowed: provider.purse.allows(now),
+        },
         endpoints: endpoints.collect(),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::chain::Chain;
+use super::chain::{Chain, Model};
+use super::cooldowns::Cooldowns;
 use super::endpoint;
 use super::pool::Pool;
 use super::provider::Provider;
@@ -17,9 +18,11 @@ pub struct Table {
     pub(super) families: Vec<(Box<str>, Arc<Chain>)>,
     pub(super) any: Option<Arc<Chain>>,
     pub(super) providers: Vec<Arc<Provider>>,
+    pub(super) models: Vec<Arc<Model>>,
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) listed: Vec<Listed>,
+    pub(super) cooldowns: Cooldowns,
     pub(super) routes: Vec<Arc<Route>>,
 }
 
@@ -80,7 +83,9 @@ impl Table {
             }
         }
         for provider in &self.providers {
+            provider.publish(now);
             endpoint::publish(&provider.endpoints, now);
         }
+        self.cooldowns.publish(now);
     }
 }

@@ -13,8 +13,8 @@ const TEXT: &str = "
 version: 1
 listeners: [{ name: l, address: '127.0.0.1:0' }]
 providers:
-  gpu: { concurrency: 1, endpoints: [{ url: 'http://127.0.0.1:1' }], health: { consecutive_failures: 2 } }
-  alt: { endpoints: [{ url: 'http://127.0.0.1:2' }, { url: 'http://127.0.0.1:3' }] }
+  gpu: { concurrency: 1, retries: { max_attempts: 1 }, endpoints: [{ url: 'http://127.0.0.1:1' }], health: { consecutive_failures: 2 } }
+  alt: { retries: { max_attempts: 1 }, endpoints: [{ url: 'http://127.0.0.1:2' }, { url: 'http://127.0.0.1:3' }] }
 models:
   chat: { targets: [{ provider: gpu }, { provider: alt, upstream_model: big }] }
   'org/*': { targets: [{ provider: alt }] }
@@ -26,6 +26,7 @@ const STREAM: Sent = Sent {
     exempt: false,
     replayable: true,
     repeatable: true,
+    idempotent: false,
 };
 
 fn table(text: &str) -> (Table, Metrics) {
@@ -56,7 +57,7 @@ fn begin(table: &Table, model: &str) -> Run {
 fn attempt(run: &mut Run, now: Instant) -> Attempt {
     match run.next(now, &mut || Draw::new(0.0)) {
         Step::Try(attempt) => attempt,
-        Step::Stop(stop) => panic!("nothing to try: {stop:?}"),
+        step => panic!("nothing to try: {step:?}"),
     }
 }
 

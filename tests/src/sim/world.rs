@@ -173,7 +173,8 @@ impl<'a> World<'a> {
                 };
                 self.conclude(flight, ended);
             }
-            Step::Stop(_) => self.record.failed += 1,
+            // Nothing here is tried twice, so nothing is waited for.
+            Step::Stop(_) | Step::Wait { .. } => self.record.failed += 1,
         }
     }
 
@@ -225,12 +226,17 @@ impl<'a> World<'a> {
         let rules = Rules {
             on_status: &self.on_status,
             realtime_on_status: Some(&self.realtime_on_status),
+            retry_on_status: &StatusSet::NONE,
+            retry: false,
+            elsewhere: false,
+            asks_for_long: false,
             last: !flight.cascade.has_next(&self.standings()),
             replayable: true,
             repeatable: true,
             steered: attempt.map(|_| &self.params),
             another_endpoint_in: false,
             server_error_before: false,
+            server_error_here_before: false,
             count_backpressure: false,
         };
         let judgement = judge(&ended, &rules);

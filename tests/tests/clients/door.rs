@@ -52,22 +52,28 @@ impl Door {
 }
 
 impl Behind {
-    /// What an application gets that asks for `what`, by the SDK's own defaults.
-    pub(crate) async fn ask(&self, what: &str) -> Value {
-        self.ask_with(what, json!({})).await
+    /// What an application gets that asks for each of these, by the SDK's own defaults.
+    pub(crate) async fn ask(&self, what: &[&str]) -> Vec<Value> {
+        self.ask_with(what.iter().map(|what| json!({"what": what})).collect())
+            .await
     }
 
-    /// As [`Behind::ask`], with some of `model`, `key` and `retries`.
-    pub(crate) async fn ask_with(&self, what: &str, order: Value) -> Value {
-        let seen = self.sdk.ask_with(&self.lb, what, order).await;
-        assert_eq!(seen["http"], self.http, "{seen}");
-        seen
+    /// As [`Behind::ask`], where an order has `what` and some of `model`, `key` and `retries`.
+    pub(crate) async fn ask_with(&self, orders: Vec<Value>) -> Vec<Value> {
+        let all = self.sdk.ask_with(&self.lb, orders).await;
+        for seen in &all {
+            assert_eq!(seen["http"], self.http, "{seen}");
+        }
+        all
     }
 
     /// The values of what has to succeed.
-    pub(crate) async fn value(&self, what: &str) -> Value {
-        let mut seen = self.ask(what).await;
-        assert_eq!(seen["error"], Value::Null, "{seen}");
-        seen["value"].take()
+    pub(crate) async fn values(&self, what: &[&str]) -> Vec<Value> {
+        let all = self.ask(what).await.into_iter();
+        all.map(|mut seen| {
+            assert_eq!(seen["error"], Value::Null, "{seen}");
+            seen["value"].take()
+        })
+        .collect()
     }
 }

@@ -25,29 +25,33 @@ async fn refusals(door: Door) {
     let Some(behind) = door.open(Setup::single(&provider).section(&auth)).await else {
         return;
     };
-    let seen = behind.ask_with("chat", json!({"key": "another"})).await;
-    let expected = (
-        &json!("AuthenticationError"),
-        &json!(401),
-        &json!("invalid_api_key"),
-    );
-    assert_eq!(raised(&seen), expected, "{seen}");
-
-    let seen = behind.ask_with("chat-stream", json!({"model": "chad"})).await;
-    let expected = (&json!("NotFoundError"), &json!(404), &json!("model_not_found"));
-    assert_eq!(raised(&seen), expected, "{seen}");
-    assert_eq!(provider.requests().len(), 0);
-
-    // With no retries the wait is the application's to read; with the package's own it is kept to.
     let full = json!({"error": {"message": "full", "type": "rate_limit", "code": "full"}});
-    let full = || Script::json(429, &[("retry-after", "1")], &full);
-    for what in ["chat", "chat-stream"] {
-        provider.next(full());
-        let seen = behind.ask_with(what, json!({"retries": 0})).await;
-        let expected = (&json!("RateLimitError"), &json!(429), &json!("full"));
-        assert_eq!(raised(&seen), expected, "{seen}");
-        assert_eq!(seen["retry_after"], "1", "{seen}");
+    for _ in 0..2 {
+        provider.next(Script::json(429, &[("retry-after", "1")], &full));
     }
+    let orders = vec![
+        json!({"what": "chat", "key": "another"}),
+        json!({"what": "chat-stream", "model": "chad"}),
+        json!({"what": "chat", "retries": 0}),
+        json!({"what": "chat-stream", "retries": 0}),
+        json!({"what": "chat"}),
+    ];
+    let expected = [
+        (json!("AuthenticationError"), json!(401), json!("invalid_api_key")),
+        (json!("NotFoundError"), json!(404), json!("model_not_found")),
+        (json!("RateLimitError"), json!(429), json!("full")),
+        (json!("RateLimitError"), json!(429), json!("full")),
+    ];
+    let all = behind.ask_with(orders).await;
+    for (seen, (kind, status, code)) in all.iter().zip(&expected) {
+        assert_eq!(raised(seen), (kind, status, code), "{seen}");
+    }
+    assert_eq!(
+        (&all[2]["retry_after"], &all[3]["retry_after"]),
+        (&json!("1"), &json!("1"))
+    );
+    assert_eq!(all[4]["value"]["text"], "let in", "{}", all[4]);
+    assert_eq!(provider.requests().len(), 3, "what lb refused went nowhere");
 }
 
 async fn broken(door: Door) {
@@ -58,7 +62,8 @@ async fn broken(door: Door) {
     };
     for script in [cut().reset(), cut().close()] {
         provider.next(script);
-        let seen = behind.ask("chat-stream").await;
+    }
+    for seen in behind.ask(&["chat-stream"; 2]).await {
         assert_eq!(seen["value"]["text"], "half an ");
         assert!(
             seen["error"].is_array(),
@@ -76,7 +81,7 @@ async fn the_end_of_a_chain(door: Door) {
     let Some(behind) = door.open(setup).await else {
         return;
     };
-    let seen = behind.ask("chat").await;
+    let seen = behind.ask(&["chat"]).await.remove(0);
     assert_eq!(
         (&seen["error"][0], &seen["status"]),
         (&json!("InternalServerError"), &json!(502)),

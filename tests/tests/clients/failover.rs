@@ -28,16 +28,16 @@ async fn streaming(door: Door) {
     let Some(behind) = door.open(setup).await else {
         return;
     };
-    for (number, failure) in failures().into_iter().enumerate() {
-        preferred.next(failure.clone());
-        let value = behind.value("chat-stream").await;
+    failures().into_iter().for_each(|failure| preferred.next(failure));
+    let values = behind.values(&["chat-stream"; 6]).await;
+    for (value, failure) in values.iter().zip(failures()) {
         assert_eq!(value["text"], "from the alternate", "{failure:?}");
-        assert_eq!(
-            alternate.requests().len(),
-            number + 1,
-            "the package had nothing to retry: {failure:?}"
-        );
     }
+    assert_eq!(
+        (preferred.requests().len(), alternate.requests().len()),
+        (6, 6),
+        "the package had nothing to retry"
+    );
     behind.lb.idle().await;
 }
 
@@ -48,15 +48,19 @@ async fn in_one_piece(door: Door) {
     let Some(behind) = door.open(setup).await else {
         return;
     };
-    for failure in [
+    let failures = [
         Script::silent().stall(),
         Script::error(503),
         Script::silent().close(),
-    ] {
-        preferred.next(failure.clone());
-        let value = behind.value("chat").await;
+    ];
+    failures
+        .iter()
+        .for_each(|failure| preferred.next(failure.clone()));
+    let values = behind.values(&["chat"; 3]).await;
+    for (value, failure) in values.iter().zip(failures) {
         assert_eq!(value["text"], "from the alternate", "{failure:?}");
     }
+    assert_eq!(alternate.requests().len(), 3, "the package had nothing to retry");
 }
 
 #[tokio::test]

@@ -61,75 +61,65 @@ fn passed_on(request: &Request, path: &str) -> Value {
     body
 }
 
-async fn every_call(behind: &Behind, provider: &Provider) {
-    assert_eq!(
-        behind.value("models").await,
-        json!({"ids": ["chat"], "id": "chat"})
-    );
-    assert_eq!(provider.requests().len(), 0);
+/// What is asked for, and what the provider says to it.
+fn calls() -> [(&'static str, Script); 5] {
+    [
+        ("chat", Script::completion("in one piece")),
+        ("chat-stream", Script::streamed(&["straight ", "through"])),
+        (
+            "responses",
+            Script::json(200, &[], &response("completed", "in one piece")),
+        ),
+        ("responses-stream", response_stream()),
+        ("embeddings", vectors()),
+    ]
+}
 
-    provider.next(Script::completion("in one piece"));
-    let mut chat = behind.value("chat").await;
-    let id = chat["request_id"].take();
-    let expected = json!({"text": "in one piece", "finish": "stop", "tokens": 2, "request_id": null});
-    assert_eq!(chat, expected);
-    let sent = provider.request(0).await;
-    let body = passed_on(&sent, "/v1/chat/completions");
-    assert_eq!(body["messages"], json!([{"role": "user", "content": "hello"}]));
+async fn every_call(behind: &Behind, provider: &Provider) {
+    let mut asks = vec!["models"];
+    for (what, script) in calls() {
+        asks.push(what);
+        provider.next(script);
+    }
+    let mut seen = behind.values(&asks).await;
+    let id = seen[1]["request_id"].take();
+    let expected = [
+        json!({"ids": ["chat"], "id": "chat"}),
+        json!({"text": "in one piece", "finish": "stop", "tokens": 2, "request_id": null}),
+        json!({"text": "straight through", "finish": "stop"}),
+        json!({"id": "resp_1", "text": "in one piece", "tokens": 7, "status": "completed"}),
+        json!({"text": "straight through", "types": TYPES, "whole": "straight through"}),
+    ];
+    assert_eq!(seen[..5], expected);
+    assert_eq!(floats(&seen[5]), vec![[1.0, -2.0], [0.5, 0.0]], "{}", seen[5]);
+    assert_eq!(seen[5]["tokens"], 2);
+
+    let sent = provider.requests();
+    assert_eq!(sent.len(), 5, "the list of models is lb's own");
+    let chat = passed_on(&sent[0], "/v1/chat/completions");
+    assert_eq!(chat["messages"], json!([{"role": "user", "content": "hello"}]));
     assert_eq!(
-        sent.header("x-request-id"),
+        sent[0].header("x-request-id"),
         id.as_str(),
         "the SDK shows the request's id"
     );
-
-    provider.next(Script::streamed(&["straight ", "through"]));
-    let expected = json!({"text": "straight through", "finish": "stop"});
-    assert_eq!(behind.value("chat-stream").await, expected);
-    assert_eq!(
-        passed_on(&provider.request(1).await, "/v1/chat/completions")["stream"],
-        true
-    );
-
-    provider.next(Script::json(200, &[], &response("completed", "in one piece")));
-    let expected = json!({"id": "resp_1", "text": "in one piece", "tokens": 7, "status": "completed"});
-    assert_eq!(behind.value("responses").await, expected);
-    assert_eq!(
-        passed_on(&provider.request(2).await, "/v1/responses")["input"],
-        "hello"
-    );
-
-    provider.next(response_stream());
-    let expected = json!({"text": "straight through", "types": TYPES, "whole": "straight through"});
-    assert_eq!(behind.value("responses-stream").await, expected);
-    assert_eq!(
-        passed_on(&provider.request(3).await, "/v1/responses")["stream"],
-        true
-    );
-
-    provider.next(vectors());
-    let expected = json!({"vectors": [[1.0, -2.0], [0.5, 0.0]], "tokens": 2});
-    let seen = behind.value("embeddings").await;
-    assert_eq!(floats(&seen), floats(&expected), "{seen}");
-    let body = passed_on(&provider.request(4).await, "/v1/embeddings");
-    assert_eq!(
-        (&body["input"], &body["encoding_format"]),
-        (&json!(["a", "b"]), &json!("base64"))
-    );
+    assert_eq!(passed_on(&sent[1], "/v1/chat/completions")["stream"], true);
+    assert_eq!(passed_on(&sent[2], "/v1/responses")["input"], "hello");
+    assert_eq!(passed_on(&sent[3], "/v1/responses")["stream"], true);
+    let embeddings = passed_on(&sent[4], "/v1/embeddings");
+    assert_eq!(embeddings["input"], json!(["a", "b"]));
+    assert_eq!(embeddings["encoding_format"], "base64");
     behind.lb.idle().await;
 }
 
 /// The vectors as numbers: JavaScript writes 1 where Python writes 1.0.
-fn floats(value: &Value) -> (Vec<Vec<f64>>, &Value) {
+fn floats(value: &Value) -> Vec<Vec<f64>> {
     let vectors = value["vectors"].as_array().unwrap().iter();
     let numbers = |vector: &Value| {
-        vector
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one.as_f64().unwrap())
-            .collect()
+        let numbers = vector.as_array().unwrap().iter();
+        numbers.map(|one| one.as_f64().unwrap()).collect()
     };
-    (vectors.map(numbers).collect(), &value["tokens"])
+    vectors.map(numbers).collect()
 }
 
 async fn through(door: Door) {
@@ -164,7 +154,7 @@ async fn ten_streams_of_the_asynchronous_client_share_its_connection_over_http2(
     let Some(behind) = Door::Python2.open(Setup::single(&provider)).await else {
         return;
     };
-    let value = behind.value("at-once").await;
+    let value = behind.values(&["at-once"]).await.remove(0);
     assert_eq!(value["texts"], json!(vec!["one of ten"; 10]), "{value}");
     let streams: Vec<_> = (0..10).map(|number| 2 * number + 1).collect();
     assert_eq!(value["streams"], json!(streams), "all of one connection");

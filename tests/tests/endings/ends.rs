@@ -167,13 +167,13 @@ async fn providers_of_http1_over_tls() {
     ends(Wire::ONE_TLS).await;
 }
 
-// [STREAM-12] [STREAM-13] [ACCESS-1] [NET-12] [NET-30]
+// [STREAM-12] [STREAM-13] [STREAM-29] [ACCESS-1] [NET-12] [NET-30]
 #[tokio::test]
 async fn providers_of_http2_by_prior_knowledge() {
     ends(Wire::TWO).await;
 }
 
-// [STREAM-12] [STREAM-13] [ACCESS-1] [NET-12] [NET-30]
+// [STREAM-12] [STREAM-13] [STREAM-29] [ACCESS-1] [NET-12] [NET-30]
 #[tokio::test]
 async fn providers_of_http2_by_alpn() {
     ends(Wire::TWO_TLS).await;

@@ -68,7 +68,7 @@ async fn pass(
     let (sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
     let driven = async {
         drop(connection.await);
-        pending().await
+        pending::<()>().await;
     };
     tokio::select! {
         biased;
@@ -112,7 +112,7 @@ async fn exchange(
         ErrorKind::UnexpectedEof if sized => drop(out.send_data(Bytes::new(), true)),
         ErrorKind::UnexpectedEof => {
             death.notify_one();
-            pending().await
+            pending::<()>().await;
         }
         ErrorKind::ConnectionReset => out.send_reset(Reason::INTERNAL_ERROR),
         _ => out.send_reset(Reason::PROTOCOL_ERROR),

@@ -218,7 +218,7 @@ async fn an_overload_in_disguise_is_a_breach_and_fails_over_without_a_trace() {
 #[tokio::test]
 async fn an_error_in_disguise_on_the_last_attempt_becomes_a_real_one() {
     let preferred = Provider::start(Script::silent()).await;
-    let lb = Lb::start(&Setup::single(&preferred)).await;
+    let lb = Lb::start(&Setup::single(&preferred).provider("retries: { max_attempts: 1 }")).await;
     let cases = [
         (r#"{"error":{"type":"overloaded_error","message":"busy"}}"#, 529),
         (r#"{"error":{"code":503,"message":"down"}}"#, 503),

@@ -126,24 +126,103 @@ async fn any_method_and_body_goes_to_a_provider_as_it_is() {
     }
 }
 
+/// A connection that dies when it has been sent a request: nobody knows whether it was acted upon.
+fn unanswered() -> Script {
+    Script::silent().reset()
+}
+
 // field fault C3
 // [ROUTE-15]
 #[tokio::test]
 async fn straight_to_a_provider_only_what_is_idempotent_is_repeated_once_it_was_sent() {
     let (first, second) = (
-        Provider::start(Script::silent().reset()).await,
+        Provider::start(unanswered()).await,
         Provider::start(Script::json(200, &[], &"second".into())).await,
     );
     let setup = Setup::new()
         .at("app", &[&first.url(), &second.url()])
+        .provider("health: { enabled: false }")
         .section("routes: [{ match: {}, to: { provider: app } }]");
     let lb = Lb::start(&setup).await;
-    // However often, a POST that was sent is never seen by another endpoint.
-    for _ in 0..6 {
-        lb.ask(post("/v1/chat/completions", "", "{}")).await;
+    for (method, repeated) in [
+        ("POST", false),
+        ("PATCH", false),
+        ("GET", true),
+        ("PUT", true),
+        ("DELETE", true),
+    ] {
+        let (before, mut seen) = (first.requests().len(), second.requests().len());
+        // Until the endpoint that does not answer has been tried.
+        while first.requests().len() == before {
+            let answer = lb
+                .ask(request(&format!("{method} /act"), "a", "content-length: 0\r\n"))
+                .await;
+            let dead = first.requests().len() > before;
+            let (status, sent) = if dead && !repeated { (502, 0) } else { (200, 1) };
+            assert_eq!(answer.status(), status, "{method}: {}", answer.text());
+            assert_eq!(second.requests().len(), seen + sent, "{method}");
+            seen += sent;
+        }
+        assert_eq!(first.requests().len(), before + 1, "{method}");
     }
-    let seen = second.requests().len() + first.requests().len();
-    assert_eq!(seen, 6, "one each");
+}
+
+// field fault C3
+// [ROUTE-15] [TABLE-6]
+#[tokio::test]
+async fn a_kept_connection_that_dies_under_a_request_is_replaced_where_the_request_may_be_repeated() {
+    let (provider, app) = (
+        Provider::start(Script::completion("ok")).await,
+        Provider::start(Script::json(200, &[], &"app".into())).await,
+    );
+    let lb = lb(
+        &provider,
+        &url(&app),
+        "{ match: { path_prefix: /act }, to: { provider: app } }, { match: {}, to: models }",
+    )
+    .await;
+    for (method, repeated) in [
+        ("POST", false),
+        ("PATCH", false),
+        ("GET", true),
+        ("PUT", true),
+        ("DELETE", true),
+    ] {
+        let act = request(&format!("{method} /act"), "a", "content-length: 0\r\n");
+        assert_eq!(lb.ask(&act).await.status(), 200, "keeps a connection");
+        let before = app.requests().len();
+        app.next(unanswered());
+        let status = lb.ask(&act).await.status();
+        let sent = app.requests().len() - before;
+        assert_eq!(
+            (status, sent),
+            if repeated { (200, 2) } else { (502, 1) },
+            "{method}"
+        );
+    }
+    // These compute and nothing else, unless they are stored or run in the background.
+    for (path, more, repeated) in [
+        ("/v1/chat/completions", "", true),
+        ("/v1/embeddings", "", true),
+        ("/v1/responses", r#","store":false"#, true),
+        ("/v1/responses", r#","store":true"#, false),
+        ("/v1/responses", r#","store":false,"background":true"#, false),
+        ("/v1/files", "", false),
+    ] {
+        let ask = post(path, "", format!(r#"{{"model":"chat"{more}}}"#));
+        assert_eq!(lb.ask(&ask).await.status(), 200, "keeps a connection");
+        let before = provider.requests().len();
+        provider.next(unanswered());
+        let status = lb.ask(&ask).await.status();
+        let sent = provider.requests().len() - before;
+        assert_eq!(
+            (status, sent),
+            if repeated { (200, 2) } else { (502, 1) },
+            "{path} {more}"
+        );
+    }
+    let health = lb.endpoint("gpu", 0).await;
+    assert_eq!(health["state"], "healthy");
 }
 
 // [ROUTE-14]

@@ -13,14 +13,13 @@ use lb::kernel::signal::{Endpoint, Evidence, Phase, Reaction, Sighting, Verdict}
 use lb::kernel::{Attach, Mode, Plane, Settings, Started, Watch, start};
 use lb_tests::PATIENCE;
 use lb_tests::netns::{Family, Network};
+use lb_tests::patience::Patience;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
-
-use crate::patience::Patience;
 
 /// What was seen, and when the observer handed it over.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lb_tests::client::End;
 use lb_tests::netns::{Family, Network};
+use lb_tests::patience::Patience;
 use lb_tests::provider::Script;
 use tokio::time::Instant;
 
 use crate::bench;
 use crate::harness::{self, Tests};
-use crate::patience::Patience;
 use crate::stage::{Stage, TIMERS, far, who};
 
 pub(crate) fn tests(tests: &mut Tests) {

@@ -15,7 +15,6 @@ mod frames;
 mod harness;
 mod loading;
 mod loss;
-mod patience;
 mod process;
 mod programs;
 mod stage;

@@ -105,8 +105,9 @@ async fn a_handshake_that_does_not_end_is_closed() {
     let secured = Secured::start(Script::completion("ok"), &["first_byte_timeout_ms: 300"]).await;
     let limit = Duration::from_millis(300);
     for sent in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
-        let mut stream = TcpStream::connect(secured.lb.data()).await.unwrap();
+        // Before the connection, since lb may have accepted it before this test goes on.
         let begun = Instant::now();
+        let mut stream = TcpStream::connect(secured.lb.data()).await.unwrap();
         stream.write_all(sent).await.unwrap();
         let mut read = Vec::new();
         timeout(PATIENCE, stream.read_to_end(&mut read))
@@ -117,8 +118,8 @@ async fn a_handshake_that_does_not_end_is_closed() {
     }
     // After the handshake the wait begins anew.
     for alpn in [&["http/1.1"][..], &["h2"]] {
-        let mut stream = secured.connect(alpn).await.unwrap();
         let begun = Instant::now();
+        let mut stream = secured.connect(alpn).await.unwrap();
         let mut read = Vec::new();
         let ended = timeout(PATIENCE, stream.read_to_end(&mut read))
             .await

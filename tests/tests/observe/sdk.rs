@@ -12,7 +12,7 @@ async fn an_error_event_is_raised_as_an_api_error_with_its_message() {
     let Some(sdk) = Sdk::python() else { return };
     let provider = Provider::start(Script::stream().token("half ").token("an ").pause(50).reset()).await;
     let lb = Lb::start(&Setup::single(&provider).model("stream_error_event: true")).await;
-    let seen = sdk.ask(&lb, "chat-stream").await;
+    let seen = sdk.ask(&lb, &["chat-stream"]).await.remove(0);
     assert_eq!(seen["value"]["text"], "half an ");
     assert_eq!(seen["error"][0], "APIError", "{seen}");
     assert_eq!(seen["message"], "the provider's stream broke off");
@@ -25,7 +25,7 @@ async fn comments_are_nothing_to_it() {
     let script = Script::stream().token("all ").pause(300).token("well").finish();
     let provider = Provider::start(script).await;
     let lb = Lb::start(&Setup::single(&provider).model("sse_keepalive_ms: 50")).await;
-    let seen = sdk.ask(&lb, "chat-stream").await;
+    let seen = sdk.ask(&lb, &["chat-stream"]).await.remove(0);
     assert_eq!(
         (&seen["value"]["text"], &seen["error"]),
         (&"all well".into(), &Value::Null)

@@ -62,6 +62,38 @@ async fn a_refused_stream_is_sent_again_at_once_and_at_no_cost() {
     assert_eq!(lb.endpoint("gpu", 0).await["state"], "healthy");
 }
 
+// [NET-30] field fault C6
+#[tokio::test]
+async fn a_stream_that_is_reset_before_its_head_is_a_failed_attempt_and_its_connection_is_kept() {
+    let origin = Origin::start(whole("ok"), None).await;
+    let lb = lb(&origin).await;
+    for (number, reason) in [
+        Reason::PROTOCOL_ERROR,
+        Reason::INTERNAL_ERROR,
+        Reason::CANCEL,
+        Reason::ENHANCE_YOUR_CALM,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        origin.next(Answer::Refuse(reason));
+        let answer = lb.chat(true).await;
+        assert_eq!(
+            (answer.status(), answer.end),
+            (502, End::Clean),
+            "{reason:?}: there is no other target"
+        );
+        assert_eq!(lb.chat(true).await.status(), 200, "{reason:?}");
+        assert_eq!(
+            (origin.seen().len(), origin.connections()),
+            (2 * number + 2, 1),
+            "{reason:?}: asked once"
+        );
+    }
+    lb.idle().await;
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "healthy");
+}
+
 // [NET-32]
 #[tokio::test]
 async fn a_goaway_lets_streams_finish_and_loses_no_request() {

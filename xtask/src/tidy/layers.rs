@@ -56,8 +56,7 @@ const LAYERS: [Layer; 11] = [
     layer("kernel", &["clock", "metrics", "policy"], Any),
 ];
 
-const CONFIG: &str =
-    "annotate_snippets http schemars secrecy serde serde_json serde_saphyr sha2 strsim subtle thiserror";
+const CONFIG: &str = "annotate_snippets http rustls schemars secrecy serde serde_json serde_saphyr sha2 strsim subtle thiserror x509_parser";
 const UPSTREAM: &str = "arc_swap bytes fastrand http secrecy serde thiserror tracing";
 const SHELL: [&str; 7] = ["clock", "config", "metrics", "net", "policy", "upstream", "wire"];
 

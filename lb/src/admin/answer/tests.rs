@@ -10,6 +10,7 @@ fn view(token: Option<&str>, draining: bool) -> View {
         state: Box::new(|| State {
             models: Vec::new(),
             providers: Vec::new(),
+            cooldowns: Vec::new(),
             kernel: crate::upstream::KernelState::default(),
         }),
         checks: Box::new(move || {

@@ -16,38 +16,12 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 
 pub(super) const LATER: &[Later] = &[
     later("admin.dashboard", "true", "the dashboard"),
-    later("providers.*.health.slow_start_ms", "0", "slow start"),
-    later("providers.*.health.active", "null", "active probing"),
-    later(
-        "providers.*.circuit_breaker",
-        "{ enabled: true, consecutive_failures: 10, failure_ratio: 0.5, failure_min_volume: 20, window_ms: 60000, \
-         open_ms: 30000, half_open_probes: 3 }",
-        "the circuit breaker",
-    ),
-    later(
-        "providers.*.retries",
-        "{ max_attempts: 2, budget_percent: 20, budget_window_ms: 10000, budget_min_per_window: 3, base_ms: 25, \
-         cap_ms: 250, on_status: [500, 502, 503, 504, 408, 499, 429], retry_unanswered_posts: true, \
-         hedge_after_ms: null, total_deadline_ms: null }",
-        "retrying inside a provider",
-    ),
-    later("providers.*.max_pending", "0", "waiting for a slot"),
-    later("providers.*.pending_timeout_ms", "1000", "waiting for a slot"),
-    later("providers.*.rate_limit", "null", "a provider's rate limit"),
-    later("models.*.cooldown_ms", "0", "cooling a model's endpoints"),
+    later("providers.*.retries.hedge_after_ms", "null", "hedging"),
     later(
         "models.*.affinity",
         "null",
         "keeping a conversation's requests together",
     ),
-    later("models.*.rate_limit", "null", "a model's rate limit"),
-    later(
-        "models.*.concurrency",
-        "0",
-        "a limit on a model's requests in flight",
-    ),
-    later("failover.cooldown_ms", "30000", "cooling a preset's endpoints"),
-    later("presets.*.cooldown_ms", "null", "cooling a preset's endpoints"),
     later("kernel.pin_path", "null", "keeping the programs over a restart"),
     later("kernel.allow_xdp_generic", "false", "watching connections by XDP"),
     later(
@@ -76,15 +50,8 @@ pub(super) struct Words {
     pub(super) what: &'static str,
 }
 
-pub(super) const WORDS: &[Words] = &[
-    Words {
-        key: "providers.*.balance",
-        built: &["least_inflight"],
-        what: "this way of choosing an endpoint",
-    },
-    Words {
-        key: "kernel.attach",
-        built: &["auto", "tc", "cgroup"],
-        what: "watching connections by XDP",
-    },
-];
+pub(super) const WORDS: &[Words] = &[Words {
+    key: "kernel.attach",
+    built: &["auto", "tc", "cgroup"],
+    what: "watching connections by XDP",
+}];

@@ -25,10 +25,10 @@ pub(super) use self::{
     front::{Admin, Auth, ClientKey, Listener, ListenerTls, Server},
     model::{Aimd, Failover, Fallback, Kind, Model, Peek, Preset, Scope, Target},
     process::{Attach, Kernel, Log, LogFormat, Metrics, Rst, Signals, Steps, Store, Tracing},
-    provider::{ClientTls, Connections, Dns, Endpoint, Provider, Timeouts},
+    provider::{Balance, ClientTls, Connections, Dns, Endpoint, Provider, Timeouts},
     route::{HeaderChanges, Match, Route, To},
     status::Status,
-    traffic::{Active, Breaker, Health, RateLimit, Retries},
+    traffic::{Active, Adaptive, Breaker, Health, ProbeKind, RateLimit, Retries},
 };
 
 /// A value that may be left out.

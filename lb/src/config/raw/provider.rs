@@ -19,6 +19,8 @@ pub(in crate::config) struct Provider {
     pub(in crate::config) endpoints: Maybe<Vec<Spanned<Endpoint>>>,
     /// How an endpoint is chosen.
     pub(in crate::config) balance: Maybe<Balance>,
+    /// With hash: `address`, or `header:` and a name.
+    pub(in crate::config) hash_key: Maybe<String>,
     /// The key that is sent with every attempt.
     pub(in crate::config) api_key: Maybe<String>,
     /// File with that key; read again when it changes.

@@ -75,7 +75,7 @@ pub(in crate::config) enum ProbeKind {
 }
 
 /// When a whole provider is left alone.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Breaker {
     /// False never trips.
@@ -95,7 +95,7 @@ pub(in crate::config) struct Breaker {
 }
 
 /// Tries inside one provider.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Retries {
     /// Tries of one request; 1 is no retry.
@@ -124,12 +124,12 @@ pub(in crate::config) struct Retries {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct RateLimit {
-    /// Requests a second.
-    pub(in crate::config) requests_per_second: Spanned<f64>,
-    /// Requests at once.
+    /// Requests a second; null leaves only what is adaptive, which then steers `concurrency`.
+    pub(in crate::config) requests_per_second: Maybe<f64>,
+    /// Requests at once; null is what comes within a second.
     pub(in crate::config) burst: Maybe<u64>,
     /// Lower the rate while the provider is in trouble; null keeps it fixed.
-    pub(in crate::config) adaptive: Option<Adaptive>,
+    pub(in crate::config) adaptive: Maybe<Adaptive>,
 }
 
 /// How a rate follows the provider's state.

@@ -4,70 +4,18 @@
 //! will.
 
 use super::{
-    context::{Context, DAY_MS, HOUR_MS},
+    context::{Context, HOUR_MS},
     process::cidr,
-    status::{self, Allowed},
 };
 use crate::config::{
     diagnostic::Diagnostic,
     raw::{self, Maybe},
 };
 
-/// A provider's breaker, retries, limits, probes and name look-ups.
+/// A provider's hedging and name look-ups.
 pub(super) fn traffic(cx: &mut Context<'_>, raw: &raw::Provider) {
-    if let Some(breaker) = &raw.circuit_breaker {
-        circuit_breaker(cx, breaker);
-    }
     if let Some(retries) = &raw.retries {
-        self::retries(cx, retries);
-    }
-    if let Some(limit) = &raw.rate_limit {
-        rate_limit(cx, limit);
-    }
-    if let Some(health) = &raw.health {
-        cx.bounds(&health.slow_start_ms, "E256", 0..=HOUR_MS);
-        if let Some(active) = &health.active {
-            self::active(cx, active);
-        }
-    }
-    cx.bounds(&raw.max_pending, "E256", 0..=1_000_000);
-    cx.bounds(&raw.pending_timeout_ms, "E256", 1..=HOUR_MS);
-}
-
-fn circuit_breaker(cx: &mut Context<'_>, raw: &raw::Breaker) {
-    cx.bounds(&raw.consecutive_failures, "E230", 1..=u64::from(u32::MAX));
-    part(cx, &raw.failure_ratio, "E230");
-    cx.bounds(&raw.failure_min_volume, "E230", 1..=u64::from(u32::MAX));
-    cx.bounds(&raw.window_ms, "E230", 1000..=HOUR_MS);
-    cx.bounds(&raw.open_ms, "E230", 1..=DAY_MS);
-    cx.bounds(&raw.half_open_probes, "E230", 1..=100);
-}
-
-fn retries(cx: &mut Context<'_>, raw: &raw::Retries) {
-    cx.bounds(&raw.max_attempts, "E221", 1..=10);
-    cx.bounds(&raw.budget_percent, "E222", 0..=100);
-    cx.bounds(&raw.budget_window_ms, "E256", 1000..=HOUR_MS);
-    cx.bounds(&raw.budget_min_per_window, "E256", 0..=1_000_000);
-    cx.bounds(&raw.base_ms, "E223", 1..=60_000);
-    cx.bounds(&raw.cap_ms, "E223", 1..=60_000);
-    cx.bounds(&raw.hedge_after_ms, "E256", 1..=HOUR_MS);
-    total_deadline(cx, &raw.total_deadline_ms);
-    let base = raw.base_ms.as_ref().map_or(25, |base| base.value);
-    let cap = raw.cap_ms.as_ref().map_or(250, |cap| cap.value);
-    if base > cap && base <= 60_000 {
-        let written = raw.base_ms.as_ref().or(raw.cap_ms.as_ref());
-        let span = written.map_or(cx.document.root.span, |written| written.span);
-        let message =
-            format!("the first backoff (base_ms, {base}) is longer than the longest (cap_ms, {cap})");
-        let diagnostic = Diagnostic::error("E223", span, message).help("raise cap_ms, or lower base_ms");
-        let other = raw.cap_ms.as_ref().filter(|cap| cap.span != span);
-        cx.report(match other {
-            Some(cap) => diagnostic.also(cap.span, "the longest"),
-            None => diagnostic,
-        });
-    }
-    if let Some(statuses) = &raw.on_status {
-        status::read(cx, &statuses.value, Allowed::Errors);
+        cx.bounds(&retries.hedge_after_ms, "E256", 1..=HOUR_MS);
     }
 }
 
@@ -84,44 +32,6 @@ pub(super) fn total_deadline(cx: &mut Context<'_>, written: &Maybe<u64>) {
     } else {
         cx.bounds(written, "E220", 1..=600_000);
     }
-}
-
-pub(super) fn rate_limit(cx: &mut Context<'_>, raw: &raw::RateLimit) {
-    if !(raw.requests_per_second.value.is_finite() && raw.requests_per_second.value > 0.0) {
-        cx.out_of_bounds(raw.requests_per_second.span, "E240", "be above 0");
-    }
-    cx.bounds(&raw.burst, "E240", 1..=u64::from(u32::MAX));
-    let Some(adaptive) = &raw.adaptive else { return };
-    cx.bounds(&adaptive.tau_ms, "E240", 100..=HOUR_MS);
-    part(cx, &adaptive.max_error_rate, "E240");
-    part(cx, &adaptive.min_factor, "E240");
-    cx.require(&adaptive.decrease_factor, "E240", "lie in (0, 1)", |factor| {
-        *factor > 0.0 && *factor < 1.0
-    });
-    part(cx, &adaptive.recover_per_second, "E240");
-    cx.bounds(&adaptive.max_latency_ms, "E240", 1..=HOUR_MS);
-    cx.bounds(&adaptive.max_retry_after_ms, "E240", 0..=DAY_MS);
-}
-
-fn active(cx: &mut Context<'_>, raw: &raw::Active) {
-    cx.bounds(&raw.interval_ms, "E231", 100..=HOUR_MS);
-    cx.bounds(&raw.timeout_ms, "E231", 1..=HOUR_MS);
-    cx.bounds(&raw.healthy_after, "E231", 1..=100);
-    cx.bounds(&raw.unhealthy_after, "E231", 1..=100);
-    let interval = raw.interval_ms.as_ref().map_or(5000, |interval| interval.value);
-    if let Some(timeout) = raw.timeout_ms.as_ref().filter(|timeout| timeout.value > interval) {
-        let message = format!(
-            "a probe may take {} ms, longer than the {interval} ms between two",
-            timeout.value
-        );
-        cx.report(
-            Diagnostic::error("E231", timeout.span, message).help("lower timeout_ms, or raise interval_ms"),
-        );
-    }
-    if let Some(statuses) = &raw.expected_status {
-        status::read(cx, &statuses.value, Allowed::Answers);
-    }
-    cx.require(&raw.path, "E111", "begin with /", |path| path.starts_with('/'));
 }
 
 /// What the kernel is to drop before the stack sees it.
@@ -152,9 +62,4 @@ pub(super) fn store_and_tracing(cx: &mut Context<'_>, file: &raw::File) {
     cx.require(&tracing.sample_ratio, "E254", "lie in [0, 1]", |ratio| {
         (0.0..=1.0).contains(ratio)
     });
-}
-
-/// A part that must not be nothing.
-fn part(cx: &mut Context<'_>, written: &Maybe<f64>, code: &'static str) {
-    cx.require(written, code, "lie in (0, 1]", |part| *part > 0.0 && *part <= 1.0);
 }

@@ -19,6 +19,7 @@ use crate::config::{
 pub(super) struct Defaults {
     pub(super) first_token_timeout: Option<Duration>,
     pub(super) stream_idle_timeout: Option<Duration>,
+    pub(super) cooldown: Option<Duration>,
     pub(super) total_deadline: Option<Duration>,
 }
 
@@ -30,7 +31,8 @@ pub(super) fn failover(cx: &mut Context<'_>, raw: Option<&raw::Failover>) -> Def
     let idle = Whole::new(120_000, 0..=DAY_MS).code("E252");
     let first_token_timeout = cx.time(&at, "first_token_timeout_ms", &raw.first_token_timeout_ms, first);
     let stream_idle_timeout = cx.time(&at, "stream_idle_timeout_ms", &raw.stream_idle_timeout_ms, idle);
-    cx.bounds(&raw.cooldown_ms, "E252", 0..=DAY_MS);
+    let cooldown = Whole::new(30_000, 0..=DAY_MS).code("E252");
+    let cooldown = cx.time(&at, "cooldown_ms", &raw.cooldown_ms, cooldown);
     check::total_deadline(cx, &raw.total_deadline_ms);
     cx.setting(
         &at,
@@ -41,6 +43,7 @@ pub(super) fn failover(cx: &mut Context<'_>, raw: Option<&raw::Failover>) -> Def
     Defaults {
         first_token_timeout: on(first_token_timeout),
         stream_idle_timeout: on(stream_idle_timeout),
+        cooldown: on(cooldown),
         total_deadline: raw
             .total_deadline_ms
             .as_ref()

@@ -25,10 +25,12 @@ mod model;
 mod preset;
 mod process;
 mod provider;
+mod retries;
 mod route;
 mod status;
 mod target;
 mod tls;
+mod traffic;
 
 pub(super) use self::context::Context;
 use super::{Config, Failover, diagnostic::Diagnostic, document::Document, later, path::Path, raw};

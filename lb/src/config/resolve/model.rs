@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    check,
     context::{Context, DAY_MS, NULL, Whole},
     fallback::{self, Defaults, Traits, fallback},
     target::{no_targets, pools, targets},
+    traffic::rate_limit,
 };
 use crate::config::{
     FirstToken, Kind, Model, Notice, Peek, Read, Strategy, StreamMode,
@@ -62,11 +62,6 @@ fn model(
 ) -> Model {
     let span = raw.span;
     let raw = &raw.value;
-    cx.bounds(&raw.cooldown_ms, "E252", 0..=DAY_MS);
-    cx.bounds(&raw.concurrency, "E256", 0..=u64::from(u32::MAX));
-    if let Some(limit) = &raw.rate_limit {
-        check::rate_limit(cx, limit);
-    }
     let kind = kind(cx, at, raw);
     let strategy = cx.word(at, "strategy", &raw.strategy, ("priority", Strategy::Priority));
     let stream_mode = cx.word(
@@ -117,10 +112,23 @@ fn model(
             "the provider's timeouts.read_ms",
         ),
         stream_idle_timeout: defaults.stream_idle_timeout,
+        cooldown: fallback::on(cx.time(
+            at,
+            "cooldown_ms",
+            &raw.cooldown_ms,
+            Whole::new(0, 0..=DAY_MS).code("E252"),
+        )),
         pools: pools(cx, at, raw, providers),
         targets,
         fallback: fallback(cx, &at.key("fallback"), raw, traits, defaults),
         observed: true,
+        concurrency: cx.count(
+            at,
+            "concurrency",
+            &raw.concurrency,
+            Whole::new(0, 0..=u64::from(u32::MAX)),
+        ),
+        rate: rate_limit(cx, at, raw.rate_limit.as_ref(), None).and_then(|limit| limit.rate),
     }
 }
 

@@ -9,7 +9,8 @@ use super::{
     status,
 };
 use crate::config::{
-    Model, Preset, Read, Span, diagnostic::Diagnostic, path::Path, raw, span::Spanned, suggest::did_you_mean,
+    Model, Preset, Read, Span, diagnostic::Diagnostic, path::Path, raw, raw::Maybe, span::Spanned,
+    suggest::did_you_mean,
 };
 
 pub(super) fn presets(
@@ -84,7 +85,14 @@ fn preset(
     if let (Some(written), Some(model)) = (&raw.first_token_timeout_ms, model) {
         warn_of_short(cx, at, written.span, own.and_then(fallback::on), model);
     }
-    let idle = stream_idle(cx, at, raw, defaults);
+    let idle = timer(
+        cx,
+        at,
+        "stream_idle_timeout_ms",
+        &raw.stream_idle_timeout_ms,
+        defaults.stream_idle_timeout,
+    );
+    let cooldown = timer(cx, at, "cooldown_ms", &raw.cooldown_ms, defaults.cooldown);
     Preset {
         name: name.value.clone(),
         model: index.unwrap_or_default(),
@@ -99,22 +107,24 @@ fn preset(
             "the model's read_ms",
         ),
         stream_idle_timeout: idle,
+        cooldown,
     }
 }
 
-fn stream_idle(cx: &mut Context<'_>, at: &Path, raw: &raw::Preset, defaults: &Defaults) -> Option<Duration> {
-    let written = &raw.stream_idle_timeout_ms;
+/// A time that is `failover`'s where the preset says nothing; zero is off.
+fn timer(
+    cx: &mut Context<'_>,
+    at: &Path,
+    key: &str,
+    written: &Maybe<u64>,
+    inherited: Option<Duration>,
+) -> Option<Duration> {
     if let Some(ms) = written {
-        cx.setting(at, "stream_idle_timeout_ms", written, Some(NULL.to_owned()));
+        cx.setting(at, key, written, Some(NULL.to_owned()));
         return fallback::on(Duration::from_millis(ms.value));
     }
-    let inherited = defaults.stream_idle_timeout;
-    cx.inherited(
-        at,
-        "stream_idle_timeout_ms",
-        fallback::millis(inherited),
-        "failover.stream_idle_timeout_ms",
-    );
+    let from = format!("failover.{key}");
+    cx.inherited(at, key, fallback::millis(inherited), &from);
     inherited
 }
 

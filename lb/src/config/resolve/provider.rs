@@ -10,7 +10,10 @@ use super::{
     context::{Context, DAY_MS, NULL, Whole},
     endpoint::{endpoints, warn_of_open_keys},
     found::need_file,
-    health::{health, kernel_signals},
+    health::{Found, breaker, health, kernel_signals},
+    retries::retries,
+    tls,
+    traffic::{balance, pending, rate_limit},
 };
 use crate::config::{
     ApiKey, AuthHeader, Certificate, ClientTls, Provider, Secret, Timeouts, Url,
@@ -55,9 +58,23 @@ fn provider(
     let dns = dns(cx, &at.key("dns"), raw.dns.as_ref());
     let connections = connections(cx, &at.key("connections"), raw);
     let timeouts = timeouts(cx, &at.key("timeouts"), raw);
-    let (health, count_backpressure, fail_open) = health(cx, &at.key("health"), raw);
+    let Found {
+        params: health,
+        probe,
+        count_backpressure,
+        fail_open,
+    } = health(cx, &at.key("health"), raw);
+    let breaker = breaker(cx, &at.key("circuit_breaker"), raw);
+    let retries = retries(cx, &at.key("retries"), raw);
     let kernel_signals = kernel_signals(cx, &at.key("health"), raw);
+    let concurrency = cx.count(
+        at,
+        "concurrency",
+        &raw.concurrency,
+        Whole::new(0, 0..=u64::from(u32::MAX)),
+    );
     let provider = Provider {
+        balance: balance(cx, at, raw),
         enabled: cx.flag(at, "enabled", &raw.enabled, true),
         endpoints: endpoints(cx, at, &name, span, raw),
         api_key: api_key(cx, at, raw),
@@ -77,16 +94,15 @@ fn provider(
         health,
         count_backpressure,
         fail_open,
+        breaker,
+        retries,
         kernel_signals,
-        concurrency: cx.count(
-            at,
-            "concurrency",
-            &raw.concurrency,
-            Whole::new(0, 0..=u64::from(u32::MAX)),
-        ),
+        probe,
+        concurrency,
+        pending: pending(cx, at, raw, concurrency),
+        rate_limit: rate_limit(cx, at, raw.rate_limit.as_ref(), Some(concurrency)),
         name,
     };
-    cx.setting(at, "balance", &raw.balance, Some("least_inflight".to_owned()));
     warn_of_open_keys(cx, &provider, raw);
     provider
 }
@@ -222,10 +238,12 @@ fn client(cx: &mut Context<'_>, at: &Path, raw: &raw::ClientTls) -> Option<Certi
                 .help("set both, or none"),
         );
     }
-    Some(Certificate {
+    let certificate = Certificate {
         cert_file: chain?.into(),
         key_file: key?.into(),
-    })
+    };
+    need_file(cx, &raw.client_cert_file, |_| tls::together(&certificate));
+    Some(certificate)
 }
 
 fn timeouts(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Timeouts {

@@ -55,10 +55,17 @@ fn pair(
                 .help("add `key_file: …`"),
         );
     }
-    Some(Certificate {
+    let certificate = Certificate {
         cert_file: PathBuf::from(&cert_file.value),
         key_file: key?,
-    })
+    };
+    need(cx, cert_file, together(&certificate));
+    Some(certificate)
+}
+
+/// That a certificate and its key belong together.
+pub(super) fn together(certificate: &Certificate) -> What {
+    What::Pair(certificate.cert_file.clone(), certificate.key_file.clone())
 }
 
 fn file(cx: &mut Context<'_>, at: &Path, key: &str, written: &Maybe<String>) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 use super::*;
 
 mod model;
+mod passes;
 
 const READY: Standing = Standing::Ready(Candidate {
     in_flight: 0,
@@ -41,6 +42,7 @@ fn run(plan: Plan, standings: &[Standing]) -> (Vec<usize>, Stop) {
         match cascade.next(standings, Draw::default()) {
             Step::Try { target, .. } => targets.push(target),
             Step::Stop(stop) => return (targets, stop),
+            Step::Wait { .. } => panic!("nothing to wait for"),
         }
     }
 }

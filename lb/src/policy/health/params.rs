@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::active::Active;
 use crate::policy::{Bounds, OutOfBounds};
 
 /// Settings of passive health, not yet checked. The default is the documented one.
@@ -23,6 +24,10 @@ pub struct Settings {
     pub half_open_probes: u32,
     /// How much of a provider's endpoints may be out at once, in percent; 0 to 100.
     pub max_ejection_percent: u32,
+    /// How long an endpoint that came back takes to its whole weight; `None` has it at once.
+    pub slow_start: Option<Duration>,
+    /// What becomes of probes; `None` where there are none.
+    pub active: Option<Active>,
 }
 
 impl Default for Settings {
@@ -36,6 +41,8 @@ impl Default for Settings {
             max_ejection: Duration::from_mins(5),
             half_open_probes: 1,
             max_ejection_percent: 100,
+            slow_start: None,
+            active: None,
         }
     }
 }

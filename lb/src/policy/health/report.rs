@@ -23,6 +23,8 @@ pub enum Cause {
     HalfOpenFailure,
     /// The kernel saw it on the wire.
     Kernel(KernelCause),
+    /// Probes failed.
+    Probe,
     /// Too many failures within the window.
     Ratio,
 }

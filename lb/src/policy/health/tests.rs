@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod active;
 mod half_open;
 mod kernel;
 mod model;

@@ -8,6 +8,9 @@ use std::ops::RangeInclusive;
 pub struct StatusSet([u64; WORDS]);
 
 impl StatusSet {
+    /// None of them.
+    pub const NONE: Self = Self([0; WORDS]);
+
     /// The set of all statuses within `ranges`; what lies outside of 100 to 599 is left out.
     pub fn from_ranges(ranges: impl IntoIterator<Item = RangeInclusive<u16>>) -> Self {
         ranges.into_iter().flatten().collect()

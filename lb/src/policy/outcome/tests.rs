@@ -7,6 +7,7 @@ use crate::policy::health::{self, Ejection, Health, Standing};
 use crate::policy::time::Instant;
 
 mod model;
+mod retry;
 
 const LATE: Duration = Duration::from_secs(20);
 
@@ -20,12 +21,17 @@ fn rules<'a>(on_status: &'a StatusSet, steered: Option<&'a Params>) -> Rules<'a>
     Rules {
         on_status,
         realtime_on_status: None,
+        retry_on_status: &StatusSet::NONE,
         last: false,
+        retry: false,
+        elsewhere: false,
+        asks_for_long: false,
         replayable: true,
         repeatable: true,
         steered,
         another_endpoint_in: true,
         server_error_before: false,
+        server_error_here_before: false,
         count_backpressure: false,
     }
 }
@@ -34,72 +40,103 @@ const fn status(code: u16) -> Ended {
     Ended::Status { code }
 }
 
+/// An ending, and what it is to health, breaker, cooldown and request.
+type Row = (Ended, Verdict, Verdict, Cooling, Next);
+
+fn answers() -> Vec<Row> {
+    use Cooling::{Clear, Leave, Start};
+    use Next::{Commit, Failover, PassOn};
+    use Verdict::{Failure, Neutral, Success};
+
+    let embedded = |code| Ended::Embedded { code };
+    let late = |code| Ended::LateError { code };
+    let first_data = Some(Duration::from_secs(1));
+    let in_time = Ended::Committed { first_data };
+    let unseen = Ended::Committed { first_data: None };
+    vec![
+        // 2xx/3xx, stream committed
+        (in_time, Success, Success, Clear, Commit),
+        (unseen, Success, Success, Clear, Commit),
+        // 5xx, listed and not
+        (status(500), Failure, Failure, Start, Failover),
+        (status(502), Failure, Failure, Start, Failover),
+        (status(504), Failure, Failure, Start, Failover),
+        (status(501), Failure, Failure, Leave, PassOn),
+        (embedded(500), Failure, Failure, Start, Failover),
+        // 408 and 499 from upstream
+        (status(408), Failure, Failure, Start, PassOn),
+        (status(499), Failure, Failure, Start, Failover),
+        // Other 4xx
+        (status(400), Neutral, Neutral, Leave, PassOn),
+        (status(401), Neutral, Neutral, Leave, PassOn),
+        (embedded(400), Neutral, Neutral, Leave, PassOn),
+        // After commit
+        (late(500), Failure, Failure, Leave, PassOn),
+        (late(400), Neutral, Neutral, Leave, PassOn),
+    ]
+}
+
+fn failures() -> Vec<Row> {
+    use Cooling::{Leave, Start};
+    use Next::{Fail, Failover, RetryFresh};
+    use Verdict::{Failure, Neutral};
+
+    let after = Duration::from_secs(1);
+    let too_slow = Ended::FirstTokenTimeout { after };
+    vec![
+        // No connection
+        (Ended::Connect, Failure, Failure, Start, Failover),
+        (Ended::ConnectTimeout, Failure, Failure, Start, Failover),
+        (Ended::Tls, Failure, Failure, Start, Failover),
+        (Ended::Dns, Neutral, Failure, Leave, Failover),
+        // A reused connection that broke, at once and later
+        (Ended::StaleConnection, Neutral, Neutral, Leave, RetryFresh),
+        (Ended::Unanswered, Failure, Failure, Start, Failover),
+        // Refused before anything was done
+        (
+            Ended::Refused { again: true },
+            Neutral,
+            Neutral,
+            Leave,
+            RetryFresh,
+        ),
+        (Ended::Refused { again: false }, Neutral, Neutral, Leave, Failover),
+        // The kernel saw it die
+        (Ended::Signalled, Failure, Failure, Leave, Failover),
+        // Timeouts
+        (Ended::ReadTimeout, Failure, Failure, Start, Failover),
+        (too_slow, Failure, Failure, Start, Failover),
+        // After commit
+        (Ended::Broken, Failure, Failure, Leave, Fail),
+        // Nothing usable
+        (Ended::Empty, Failure, Failure, Start, Failover),
+        (Ended::BadResponse, Failure, Failure, Start, Failover),
+        // Ours or the client's doing
+        (Ended::ClientGone, Neutral, Neutral, Leave, Fail),
+        (Ended::Drained, Neutral, Neutral, Leave, Fail),
+        (Ended::NotSent, Neutral, Neutral, Leave, Failover),
+        (Ended::TotalDeadline, Neutral, Neutral, Leave, Fail),
+        (Ended::VisitDeadline, Neutral, Neutral, Leave, Failover),
+    ]
+}
+
 // [OUTCOME-1] [AIMD-10]
 #[test]
 fn every_row_of_the_table_is_what_it_says() {
-    use Next::{Commit, Fail, Failover, PassOn, RetryFresh};
-    use Verdict::{Failure, Neutral, Success};
-
-    let unknown = Some(Outcome::Unknown);
-    let soon = Duration::from_secs(1);
-    let rows = [
-        // 2xx/3xx, stream committed
-        (
-            Ended::Committed {
-                first_data: Some(soon),
-            },
-            Success,
-            Commit,
-            Some(Outcome::Healthy),
-        ),
-        (Ended::Committed { first_data: None }, Success, Commit, None),
-        // 5xx, listed and not
-        (status(500), Failure, Failover, unknown),
-        (status(502), Failure, Failover, unknown),
-        (status(504), Failure, Failover, unknown),
-        (status(501), Failure, PassOn, unknown),
-        (Ended::Embedded { code: 500 }, Failure, Failover, unknown),
-        // 408 and 499 from upstream
-        (status(408), Failure, PassOn, unknown),
-        (status(499), Failure, Failover, unknown),
-        // Other 4xx
-        (status(400), Neutral, PassOn, unknown),
-        (status(401), Neutral, PassOn, unknown),
-        (Ended::Embedded { code: 400 }, Neutral, PassOn, unknown),
-        // No connection
-        (Ended::Connect, Failure, Failover, unknown),
-        (Ended::ConnectTimeout, Failure, Failover, unknown),
-        (Ended::Tls, Failure, Failover, unknown),
-        (Ended::Dns, Neutral, Failover, unknown),
-        // A reused connection that broke, at once and later
-        (Ended::StaleConnection, Neutral, RetryFresh, unknown),
-        (Ended::Signalled, Failure, Failover, unknown),
-        (Ended::Unanswered, Failure, Failover, unknown),
-        // Timeouts
-        (Ended::ReadTimeout, Failure, Failover, unknown),
-        (
-            Ended::FirstTokenTimeout { after: soon },
-            Failure,
-            Failover,
-            unknown,
-        ),
-        // After commit
-        (Ended::Broken, Failure, Fail, unknown),
-        (Ended::LateError { code: 500 }, Failure, PassOn, unknown),
-        (Ended::LateError { code: 400 }, Neutral, PassOn, unknown),
-        // Nothing usable
-        (Ended::Empty, Failure, Failover, unknown),
-        (Ended::BadResponse, Failure, Failover, unknown),
-        // Ours or the client's doing
-        (Ended::ClientGone, Neutral, Fail, unknown),
-        (Ended::Drained, Neutral, Fail, unknown),
-        (Ended::NotSent, Neutral, Failover, unknown),
-        (Ended::TotalDeadline, Neutral, Fail, unknown),
-    ];
     let (on_status, params) = (on_status(), Params::default());
-    for (ended, health, next, share) in rows {
+    for (ended, health, breaker, cooldown, next) in answers().into_iter().chain(failures()) {
+        let expected = Judgement {
+            share: match ended {
+                Ended::Committed { first_data } => first_data.map(|_| Outcome::Healthy),
+                _ => Some(Outcome::Unknown),
+            },
+            health,
+            breaker,
+            cooldown,
+            next,
+        };
         let judgement = judge(&ended, &rules(&on_status, Some(&params)));
-        assert_eq!(judgement, Judgement { share, health, next }, "of {ended:?}");
+        assert_eq!(judgement, expected, "of {ended:?}");
     }
 }
 

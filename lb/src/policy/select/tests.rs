@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Candidate, least_inflight};
+use super::{Candidate, cheaper_of_two, least_inflight, random};
 use crate::policy::draw::Draw;
 
 const fn candidate(in_flight: u32, weight: u32) -> Candidate {
@@ -51,6 +51,43 @@ fn equals_are_drawn_in_proportion_to_their_weights() {
             "at {draw}"
         );
     }
+}
+
+// [BALANCE-2]
+#[test]
+fn chance_alone_goes_by_weight() {
+    let candidates = [
+        Some(candidate(9, 1)),
+        None,
+        Some(candidate(0, 3)),
+        Some(candidate(0, 0)),
+    ];
+    for (draw, expected) in [(0.0, 0), (0.249, 0), (0.25, 2), (0.999, 2)] {
+        assert_eq!(random(candidates, Draw::new(draw)), Some(expected), "at {draw}");
+    }
+    assert_eq!(random([None], Draw::new(0.5)), None);
+}
+
+// [BALANCE-4]
+#[test]
+fn each_pair_is_as_likely_as_another_and_the_cheaper_of_it_is_chosen() {
+    let candidates = [
+        Some(candidate(0, 1)),
+        None,
+        Some(candidate(0, 1)),
+        Some(candidate(0, 1)),
+    ];
+    let costs = [3.0, 0.0, 2.0, 1.0];
+    let mut counts = [0; 4];
+    for step in 0..6_000 {
+        let draw = Draw::new((f64::from(step) + 0.5) / 6_000.0);
+        counts[cheaper_of_two(candidates, draw, |at, _| costs[at]).expect("three can be chosen")] += 1;
+    }
+    // Of the three pairs two have the cheapest, and one the second.
+    assert_eq!(counts, [0, 0, 2_000, 4_000]);
+    let alone = [None, Some(candidate(5, 1))];
+    assert_eq!(cheaper_of_two(alone, Draw::new(0.9), |_, _| 1.0), Some(1));
+    assert_eq!(cheaper_of_two([None], Draw::new(0.9), |_, _| 1.0), None);
 }
 
 proptest! {

@@ -100,19 +100,20 @@ impl Rig {
             exempt: false,
             replayable: true,
             repeatable: true,
+            idempotent: false,
         };
         let chain = Arc::clone(self.table.find("chat").expect("configured"));
         let mut run = Run::begin(chain, sent, self.now);
         match run.next(self.now, &mut || Draw::new(0.0)) {
             Step::Try(attempt) => (run, attempt),
-            Step::Stop(stop) => panic!("nothing to try: {stop:?}"),
+            step => panic!("nothing to try: {step:?}"),
         }
     }
 
     fn end(&self, (mut run, attempt): (Run, Attempt), ended: &Ended) {
         match attempt.settle(&mut run, self.now, ended, Draw::new(0.0)) {
             Settled::Committed(tail) | Settled::PassOn(tail) => tail.clean_end(),
-            Settled::Again(_) | Settled::Failover | Settled::Fail => {}
+            Settled::Again(_) | Settled::Onward | Settled::Fail => {}
         }
     }
 
@@ -393,6 +394,7 @@ fn a_request_that_still_has_a_retired_share_moves_nothing() {
         exempt: false,
         replayable: true,
         repeatable: true,
+        idempotent: false,
     };
     // An hour is time for twelve idle steps.
     drop(Run::begin(chain, sent, rig.now));

@@ -36,6 +36,7 @@ async fn a_shared_connection_does_what_its_most_delicate_stream_does() {
     // Idle: closed at once.
     rig.fates.apply(1, Remedy::Close);
     eventually(|| destination.open() == 0).await;
+    destination.sweep();
     assert_eq!((rig.sockets(), destination.idle()), (1, 0));
 }
 
@@ -91,6 +92,7 @@ async fn streams_without_a_head_fail_over_and_the_others_finish() {
     assert!(matches!(waiting, Err(Error::Signalled)), "{waiting:?}");
     sending.send_data(bytes("one"), true).unwrap();
     assert_eq!(text(first.unwrap()).await.unwrap(), "one");
+    destination.sweep();
     eventually(|| destination.open() == 0).await;
 }
 

@@ -14,6 +14,8 @@ fn standing() -> impl Generator<Value = Standing> {
         2 => Just(Standing::Full),
         2 => Just(Standing::Out),
         1 => Just(Standing::Closed),
+        1 => Just(Standing::Cooling),
+        1 => (1..9u64).prop_map(|until| Standing::Barred { until: Instant::from_nanos(until) }),
     ]
 }
 
@@ -73,18 +75,25 @@ impl Model {
                 return (targets, false);
             }
         }
+        let cooling =
+            (0..standings.len()).find(|target| fresh(target) && standings[*target] == Standing::Cooling);
+        if let Some(target) = cooling {
+            return (vec![target], false);
+        }
         let out = (0..standings.len()).find(|target| fresh(target) && standings[*target] == Standing::Out);
         (out.into_iter().collect(), true)
     }
 
     fn stop(&self, standings: &[Standing]) -> Stop {
-        match (
-            self.attempts,
-            self.tried.is_empty() && !standings.contains(&Standing::Full),
-        ) {
-            (1.., _) => Stop::Exhausted,
-            (0, true) => Stop::Out,
-            (0, false) => Stop::Full,
+        let lacks_room = !self.tried.is_empty() || standings.contains(&Standing::Full);
+        let first = (1..9).map(Instant::from_nanos);
+        let barred = first.map(|until| Standing::Barred { until });
+        let first = barred.into_iter().find(|standing| standings.contains(standing));
+        match (self.attempts, lacks_room, first) {
+            (1.., ..) => Stop::Exhausted,
+            (0, true, _) => Stop::Full,
+            (0, false, Some(Standing::Barred { until })) => Stop::Barred { until },
+            (0, false, _) => Stop::Out,
         }
     }
 }
@@ -112,7 +121,9 @@ proptest! {
                 Step::Stop(stop) => {
                     prop_assert!(choices.is_empty());
                     prop_assert_eq!(stop, model.stop(standings));
+                    prop_assert!(!cascade.has_next(standings));
                 }
+                Step::Wait { .. } => prop_assert!(false, "nothing to wait for"),
                 Step::Try { target, fail_open, last } => {
                     prop_assert!(choices.contains(&target), "{} is none of {:?}", target, choices);
                     prop_assert_eq!(fail_open, by_fail_open);
@@ -142,14 +153,15 @@ proptest! {
         let mut off = Cascade::new(plan(5));
         let mut left = vec![0, 1, 2, 3, 4];
         for standings in rounds {
-            // Plain priority: the first that can be attempted; where none can, the first that is out.
+            // Plain priority: the first that can be attempted; else the first that cools, else the first that is out.
             let ready = left.iter().position(|target| is_ready(standings[*target]));
+            let cooling = || left.iter().position(|target| standings[*target] == Standing::Cooling);
             let out = || left.iter().position(|target| standings[*target] == Standing::Out);
-            let expected = ready.or_else(out).map(|at| left.remove(at));
+            let expected = ready.or_else(cooling).or_else(out).map(|at| left.remove(at));
             for cascade in [&mut steered, &mut off] {
                 let target = match cascade.next(&standings, Draw::default()) {
                     Step::Try { target, .. } => Some(target),
-                    Step::Stop(_) => None,
+                    Step::Stop(_) | Step::Wait { .. } => None,
                 };
                 prop_assert_eq!(target, expected);
             }

@@ -27,6 +27,8 @@ fn the_defaults_are_the_documented_ones() {
         max_ejection: Duration::from_mins(5),
         half_open_probes: 1,
         max_ejection_percent: 100,
+        slow_start: None,
+        active: None,
     };
     assert_eq!(Params::default().settings(), &documented);
 }

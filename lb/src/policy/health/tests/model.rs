@@ -44,6 +44,8 @@ fn settings() -> impl Strategy<Value = Settings> {
             max_ejection: Duration::from_millis(ejection * times),
             half_open_probes: probes,
             max_ejection_percent: 100,
+            slow_start: None,
+            active: None,
         },
     )
 }

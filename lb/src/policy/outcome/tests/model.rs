@@ -6,8 +6,18 @@ use super::*;
 /// One row: what the endpoint's health is told, when the request goes to another target, and what it does otherwise.
 struct Row {
     health: Verdict,
+    breaker: Option<Verdict>,
+    cools: Cools,
     over: Over,
     otherwise: Next,
+}
+
+#[derive(Clone, Copy)]
+enum Cools {
+    Clears,
+    Always,
+    Listed,
+    Never,
 }
 
 #[derive(Clone, Copy)]
@@ -20,6 +30,37 @@ enum Over {
     Kept,
     /// Where it is kept and may be sent twice.
     Twice,
+}
+
+/// How an ending goes on in the same provider.
+#[derive(Clone, Copy, PartialEq)]
+enum Again {
+    Never,
+    /// Only if no other target can be attempted.
+    Last,
+    /// Only if no other target can be attempted, and on another endpoint.
+    LastElsewhere,
+    /// On another endpoint first; on the same one only if no other target can be attempted.
+    First,
+}
+
+fn again(ended: &Ended, rules: &Rules<'_>) -> Again {
+    match *ended {
+        Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => Again::First,
+        Ended::Signalled | Ended::Unanswered if rules.replayable && rules.repeatable => Again::First,
+        Ended::Refused { again: false } if rules.replayable => Again::First,
+        Ended::FirstTokenTimeout { .. } if rules.replayable && rules.repeatable => Again::LastElsewhere,
+        Ended::Status { code } | Ended::Embedded { code } => {
+            if !rules.replayable || !rules.retry_on_status.contains(code) {
+                Again::Never
+            } else if [429, 503, 529].contains(&code) || rules.asks_for_long {
+                Again::Last
+            } else {
+                Again::First
+            }
+        }
+        _ => Again::Never,
+    }
 }
 
 fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
@@ -51,6 +92,7 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         Ended::Unanswered | Ended::Signalled | Ended::ReadTimeout | Ended::FirstTokenTimeout { .. } => {
             (Failure, Over::Twice, Next::Fail)
         }
+        Ended::VisitDeadline => (Neutral, Over::Twice, Next::Fail),
         Ended::Empty | Ended::BadResponse => (Failure, Over::Kept, Next::Fail),
         Ended::Broken => (Failure, Over::Never, Next::Fail),
         Ended::LateError { code } => (failed_if(*code >= 500), Over::Never, Next::PassOn),
@@ -58,8 +100,33 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
             (Neutral, Over::Never, Next::Fail)
         }
     };
+    let cools = match *ended {
+        Ended::Committed { .. } => Cools::Clears,
+        Ended::Status { code } | Ended::Embedded { code } => match code {
+            400 => Cools::Never,
+            408 | 429 | 499 | 503 | 529 => Cools::Always,
+            _ => Cools::Listed,
+        },
+        _ if health == Failure
+            && !matches!(ended, Ended::Broken | Ended::LateError { .. } | Ended::Signalled) =>
+        {
+            Cools::Always
+        }
+        _ => Cools::Never,
+    };
+    let server_error = match *ended {
+        Ended::Status { code } | Ended::Embedded { code } => code >= 500 && ![503, 529].contains(&code),
+        _ => false,
+    };
+    let breaker = match ended {
+        Ended::Dns => Some(Failure),
+        _ if server_error => Some(failed_if(!rules.server_error_here_before)),
+        _ => None,
+    };
     Row {
         health,
+        breaker,
+        cools,
         over,
         otherwise,
     }
@@ -103,10 +170,34 @@ fn expected(ended: &Ended, rules: &Rules<'_>) -> Judgement {
         }
         _ => false,
     };
+    let switch = goes_on && !rules.last;
+    let retry = match again(ended, rules) {
+        Again::Never => false,
+        Again::Last => !switch,
+        Again::LastElsewhere => rules.last && rules.elsewhere,
+        Again::First => rules.elsewhere || !switch,
+    };
+    let breach = share == Some(Outcome::Breach);
+    let cools = match (row.cools, ended) {
+        (Cools::Clears, _) if !breach => Cooling::Clear,
+        (Cools::Always, _) if !breach => Cooling::Start,
+        (Cools::Listed, Ended::Status { code } | Ended::Embedded { code }) if !breach && listed(*code) => {
+            Cooling::Start
+        }
+        _ => Cooling::Leave,
+    };
     Judgement {
         share,
         health,
-        next: if goes_on && !rules.last {
+        breaker: if breach {
+            Verdict::Neutral
+        } else {
+            row.breaker.unwrap_or(row.health)
+        },
+        cooldown: cools,
+        next: if retry && rules.retry {
+            Next::Retry
+        } else if switch {
             Next::Failover
         } else {
             row.otherwise
@@ -141,6 +232,7 @@ fn endings() -> Vec<Ended> {
         Ended::TotalDeadline,
         Ended::Signalled,
         Ended::Unanswered,
+        Ended::VisitDeadline,
     ];
     all.extend(around.map(|after| Ended::Committed {
         first_data: Some(after),
@@ -161,8 +253,9 @@ fn endings() -> Vec<Ended> {
 #[test]
 fn the_table_is_the_same_told_row_by_row() {
     let (on_status, realtime, params) = (on_status(), [529].into_iter().collect(), Params::default());
+    let retries = [500, 502, 503, 504, 408, 499, 429].into_iter().collect();
     for ended in endings() {
-        for flags in 0..256u32 {
+        for flags in 0..4096u32 {
             let flag = |n: u32| flags >> n & 1 == 1;
             let rules = Rules {
                 on_status: &on_status,
@@ -174,6 +267,11 @@ fn the_table_is_the_same_told_row_by_row() {
                 another_endpoint_in: flag(5),
                 server_error_before: flag(6),
                 count_backpressure: flag(7),
+                retry_on_status: &retries,
+                retry: flag(8),
+                elsewhere: flag(9),
+                asks_for_long: flag(10),
+                server_error_here_before: flag(11),
             };
             assert_eq!(
                 judge(&ended, &rules),
@@ -198,7 +296,7 @@ fn after_commit_there_is_never_another_attempt() {
     for ended in endings().iter().filter(|ended| late(ended)) {
         let next = judge(ended, &rules).next;
         assert!(
-            !matches!(next, Next::Failover | Next::RetryFresh),
+            !matches!(next, Next::Failover | Next::Retry | Next::RetryFresh),
             "{next:?} of {ended:?}"
         );
     }

@@ -1,14 +1,12 @@
-//! The probe slots of a half-open endpoint.
+//! The probe slots of what is half-open: an endpoint, a breaker, a cooled entry.
 
 use std::time::Duration;
 
-use super::Settings;
-use crate::policy::time::Instant;
+use super::time::Instant;
 
 /// How many probes are under way, and until when they are believed to be.
 ///
-/// A slot is only leased, for as long as a first ejection takes: probes that never end must not keep the endpoint out
-/// for ever. A probe that outlives its lease is still believed when it ends, it merely no longer holds a slot.
+/// A slot is only leased, for about as long as its holder was out: probes that never end must not keep it out for ever. A probe that outlives its lease is still believed when it ends, it merely no longer holds a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probes {
     slots: u32,
@@ -22,20 +20,19 @@ pub(super) struct Probes {
 
 impl Probes {
     /// All slots free.
-    pub(super) fn new(settings: &Settings) -> Self {
-        let (slots, term) = (settings.half_open_probes, settings.ejection);
+    pub(super) const fn new(slots: u32, term: Duration) -> Self {
         Self {
             slots,
             term,
             taken: 0,
             lease: 0,
-            lost_at: Instant::default(),
+            lost_at: Instant::from_nanos(0),
         }
     }
 
     /// Takes other settings on; probes that are under way keep their slots.
-    pub(super) const fn set(&mut self, settings: &Settings) {
-        (self.slots, self.term) = (settings.half_open_probes, settings.ejection);
+    pub(super) const fn set(&mut self, slots: u32, term: Duration) {
+        (self.slots, self.term) = (slots, term);
     }
 
     /// Whether a slot is free at `now`.

@@ -13,7 +13,7 @@ type Waits = BTreeMap<u32, u64>;
 
 /// A span of time in which a daemon and this process take part.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     /// Process id of the daemon, if one takes part.
     daemon: Option<u32>,
     lb: Waits,
@@ -23,15 +23,16 @@ pub(crate) struct Patience {
 
 /// What was kept from them.
 #[derive(Debug)]
-pub(crate) struct Starved {
-    pub(crate) lb: Duration,
+pub struct Starved {
+    /// The daemon alone.
+    pub lb: Duration,
     /// The daemon, this process, and the threads of the kernel that packets wait for.
-    pub(crate) all: Duration,
+    pub all: Duration,
 }
 
 impl Patience {
     /// Begins to measure what this process, and the daemon with that process id, are kept waiting.
-    pub(crate) fn begin(daemon: Option<u32>) -> Self {
+    pub fn begin(daemon: Option<u32>) -> Self {
         Self {
             daemon,
             lb: daemon.map(threads).unwrap_or_default(),
@@ -40,7 +41,8 @@ impl Patience {
         }
     }
 
-    pub(crate) fn end(&self) -> Starved {
+    /// What they were kept waiting since.
+    pub fn end(&self) -> Starved {
         let lb = since(&self.lb, &self.daemon.map(threads).unwrap_or_default());
         let all = lb + since(&self.others, &others()) + stolen().saturating_sub(self.stolen);
         Starved { lb, all }
