@@ -3,6 +3,7 @@
 //! An entry is about a model as its provider knows it, at one endpoint. Every model and preset that reaches the two, and
 //! has cooldowns on, has the same entry. Most are clear at most times, and then asking takes one load.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,6 +25,7 @@ pub(super) struct Entry {
     pub(super) provider: Box<str>,
     pub(super) endpoint: Box<str>,
     url: Url,
+    address: Option<SocketAddr>,
     state: Mutex<State>,
     /// 0 while clear, else when it has cooled, in nanoseconds.
     until: AtomicU64,
@@ -62,7 +64,10 @@ impl Cooldowns {
         metrics: &Metrics,
     ) -> Arc<Entry> {
         let is_it = |entry: &&Arc<Entry>| {
-            *entry.model == *model && *entry.provider == *provider && entry.url == endpoint.url
+            *entry.model == *model
+                && *entry.provider == *provider
+                && entry.url == endpoint.url
+                && entry.address == endpoint.address
         };
         if let Some(known) = self.0.iter().find(is_it) {
             return Arc::clone(known);
@@ -75,6 +80,7 @@ impl Cooldowns {
                 provider: provider.into(),
                 endpoint: endpoint.name.clone(),
                 url: endpoint.url.clone(),
+                address: endpoint.address,
                 state: Mutex::default(),
                 until: AtomicU64::new(0),
                 metrics: metrics.cooldown(model, provider, &endpoint.name),
