@@ -15,7 +15,7 @@ use lb_tests::setup::Setup;
 use rustix::process::Signal as Unix;
 use serde_json::{Map, Value};
 
-/// The committed figures, by architecture and case.
+/// The committed figures, by [`machine`] and case.
 const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.json");
 
 /// By how much a figure may differ from the committed one, in either direction.
@@ -29,9 +29,10 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let measured = runtime.expect("a runtime").block_on(measure());
     let mut all = committed();
-    let known = all.get(std::env::consts::ARCH).cloned().unwrap_or_default();
+    let machine = machine();
+    let known = all.get(&machine).cloned().unwrap_or_default();
     if std::env::var_os("UPDATE").is_some_and(|update| update == "1") {
-        all.insert(std::env::consts::ARCH.to_owned(), measured.into_iter().collect());
+        all.insert(machine, measured.into_iter().collect());
         let text = serde_json::to_string_pretty(&all).expect("numbers by name");
         fs::write(BASELINE, text + "\n").expect("the repository is writable");
         return ExitCode::SUCCESS;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         let now = count.as_f64().unwrap_or_default();
         let change = before.map(|before| now / before - 1.0);
         report(&match change {
-            None => format!("{case}: {now}, and there is no figure for this architecture to compare it with"),
+            None => format!("{case}: {now}, and there is no figure for {machine} to compare it with"),
             Some(change) => format!("{case}: {now} ({:+.1} % of the committed figure)", 100.0 * change),
         });
         within &= change.is_none_or(|change| change.abs() <= TOLERANCE);
@@ -52,6 +53,23 @@ fn main() -> ExitCode {
     }
     report("more than 2 % off; where that is meant: UPDATE=1 cargo xtask bench instructions, and commit");
     ExitCode::FAILURE
+}
+
+/// What the figures depend on besides lb: the compiler, and which variants of copying and searching the processor has.
+fn machine() -> String {
+    let rustc = std::process::Command::new("rustc").arg("-V").output();
+    let rustc = rustc.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = rustc.unwrap_or_default();
+    let version = version.split(' ').nth(1).unwrap_or("unknown").to_owned();
+    #[cfg(target_arch = "x86_64")]
+    let wide = if std::arch::is_x86_feature_detected!("avx2") {
+        " with avx2"
+    } else {
+        ""
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let wide = "";
+    format!("{}{wide}, rustc {version}", std::env::consts::ARCH)
 }
 
 fn committed() -> Map<String, Value> {

@@ -31,6 +31,11 @@ impl Sdk {
         Self::find("LB_OPENAI_NODE", "client.cjs")
     }
 
+    /// What runs programs that use the package.
+    pub fn interpreter(&self) -> &Path {
+        &self.interpreter
+    }
+
     /// Over TLS and HTTP/2, which only Python's can, trusting this certificate for `localhost`.
     #[must_use]
     pub fn over_http2(self, certificate: &Path) -> Self {

@@ -9,8 +9,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 use lb_tests::client::{ask, chat};
-use lb_tests::daemon::{Lb, command, openai_python};
+use lb_tests::daemon::{Lb, command};
 use lb_tests::provider::{Provider, Script};
+use lb_tests::sdk::Sdk;
 use tokio::process::Command;
 
 const README: &str = include_str!("../../README.md");
@@ -127,13 +128,13 @@ async fn the_quickstart_answers_through_the_gpu() {
 
 #[tokio::test]
 async fn the_python_example_works() {
-    let Some(python) = openai_python() else { return };
+    let Some(sdk) = Sdk::python() else { return };
     let (gpu, lb) = quickstart().await;
     let example = blocks("python")
         .concat()
         .replace("127.0.0.1:8080", &lb.data().to_string());
     let program = format!("from openai import OpenAI\n{example}");
-    let run = Command::new(python)
+    let run = Command::new(sdk.interpreter())
         .args(["-c", &program])
         .stdin(Stdio::null())
         .output()

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     bench,
     command::{self, Result},
-    coverage, e2e, ebpf, suite, tidy,
+    e2e, ebpf, suite, tidy,
 };
 
 /// How a step that did not fail ended.
@@ -25,13 +25,12 @@ pub(crate) enum Outcome {
 
 type Step = (&'static str, fn() -> Result<Outcome>);
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 11] = [
     ("fmt", fmt),
     ("build-ebpf", build_ebpf),
     ("tidy", || passed(tidy::run())),
     ("clippy", clippy),
     ("test", || passed(command::run(&mut suite::all()?))),
-    ("coverage", coverage::step),
     ("doc test", || {
         cargo(&["test", "--quiet", "--workspace", "--locked", "--doc"])
     }),

@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result {
 }
 
 /// The step of CI: skips where there are no tools that read this compiler's profiles, except in CI.
-pub(crate) fn step() -> Result<Outcome> {
+fn step() -> Result<Outcome> {
     let llvm = llvm::version(Command::new("rustc"))?;
     let tool = |name: &str| command::find(&format!("{name}-{llvm}"));
     let (Some(profdata), Some(cov)) = (tool("llvm-profdata"), tool("llvm-cov")) else {

@@ -11,6 +11,10 @@ use prometheus::{
 
 use super::kernel::Kernel;
 
+mod endpoints;
+
+use endpoints::Endpoints;
+
 /// All families, on a registry of their own (a global one would make tests share their counts).
 #[derive(Debug)]
 pub struct Metrics {
@@ -71,22 +75,6 @@ pub(super) struct Aimd {
     pub(super) samples: IntCounterVec,
     pub(super) overload_breaches: IntCounterVec,
     pub(super) draws: IntCounterVec,
-}
-
-/// Of endpoints and providers.
-#[derive(Debug)]
-pub(super) struct Endpoints {
-    pub(super) state: IntGaugeVec,
-    pub(super) in_flight: IntGaugeVec,
-    pub(super) connections: IntGaugeVec,
-    pub(super) ejections: IntCounterVec,
-    pub(super) fail_open: IntCounterVec,
-    pub(super) pending: IntGaugeVec,
-    pub(super) rate_limit_factor: GaugeVec,
-    pub(super) probes: IntCounterVec,
-    pub(super) breaker: IntGaugeVec,
-    pub(super) retries: IntCounterVec,
-    pub(super) cooldown: IntGaugeVec,
 }
 
 impl Metrics {
@@ -290,69 +278,6 @@ impl Aimd {
                 "lb_aimd_draws_total",
                 "Eligible requests by where the draw made them start.",
                 "start",
-            ),
-        }
-    }
-}
-
-impl Endpoints {
-    fn new(make: &Maker) -> Self {
-        let endpoint = &["provider", "endpoint"];
-        Self {
-            state: make.gauges(
-                "lb_endpoint_state",
-                "Addresses of the endpoint that are in the state.",
-                &["provider", "endpoint", "state"],
-            ),
-            in_flight: make.gauges(
-                "lb_endpoint_in_flight",
-                "Attempts in flight at the endpoint, until the body ends.",
-                endpoint,
-            ),
-            connections: make.gauges(
-                "lb_upstream_connections",
-                "Connections to the endpoint, by whether requests are on them.",
-                &["provider", "endpoint", "state"],
-            ),
-            ejections: make.counters(
-                "lb_ejections_total",
-                "Ejections of the endpoint by cause.",
-                &["provider", "endpoint", "cause"],
-            ),
-            fail_open: make.counters(
-                "lb_fail_open_picks_total",
-                "Attempts sent although every endpoint of the provider was ejected.",
-                &["provider"],
-            ),
-            pending: make.gauges(
-                "lb_pending_requests",
-                "Requests that wait for a slot of the provider.",
-                &["provider"],
-            ),
-            rate_limit_factor: make.ratios(
-                "lb_rate_limit_factor_ratio",
-                "Part of the provider's configured limit that is in force; 1 where it is not adaptive.",
-                &["provider"],
-            ),
-            probes: make.counters(
-                "lb_probes_total",
-                "Active probes of the endpoint by what they came to.",
-                &["provider", "endpoint", "result"],
-            ),
-            breaker: make.gauges(
-                "lb_breaker_state",
-                "The provider's circuit breaker: 0 closed, 1 open, 2 half-open.",
-                &["provider"],
-            ),
-            retries: make.counters(
-                "lb_retries_total",
-                "Retries in the provider: sent, or not made for want of budget or of time.",
-                &["provider", "outcome"],
-            ),
-            cooldown: make.gauges(
-                "lb_cooldown_active",
-                "1 while the upstream model is left alone at the endpoint.",
-                &["model", "provider", "endpoint"],
             ),
         }
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! hyper runs a connection in tasks of its own, on the worker's runtime; what they and the requests have to know of
-//! each other is in the [`Wire`]. A connection is *retired* where it takes no new stream and lets the others finish:
+//! each other is in the `wire`. A connection is *retired* where it takes no new stream and lets the others finish:
 //! after a GOAWAY, at its age, when its address is gone, when an attempt was given up on it, on the kernel plane's
 //! word. Nothing is repeated here: hyper's connections do not retry, and no pool of hyper's is used.
 //!

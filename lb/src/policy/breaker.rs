@@ -17,10 +17,10 @@
 //! As with health, a success is known at the commit of a response and does not end a run of failures; its clean end
 //! does.
 
+use super::failures::Failures;
 use super::health::Verdict;
 use super::probes::Probes;
 use super::time::Instant;
-use super::window::Window;
 
 mod params;
 
@@ -98,10 +98,7 @@ pub struct Breaker {
     era: u64,
     /// `None` while closed.
     open: Option<Open>,
-    consecutive_failures: u32,
-    window: Window,
-    /// Whether anything failed in this era; until then no result can open it.
-    failed: bool,
+    failures: Failures,
     probes: Probes,
     /// Probes that succeeded since it opened.
     successes: u32,
@@ -131,9 +128,7 @@ impl Breaker {
         Self {
             era: 0,
             open: None,
-            consecutive_failures: 0,
-            window: Window::new(settings.window),
-            failed: false,
+            failures: Failures::new(settings.window),
             probes: Probes::new(settings.half_open_probes, settings.open),
             successes: 0,
             params,
@@ -148,7 +143,7 @@ impl Breaker {
     /// Takes other settings on at once and keeps what was learned: run, counts, the end of being open.
     pub fn set_params(&mut self, params: Params) {
         let settings = params.settings();
-        self.window.resize(settings.window);
+        self.failures.resize(settings.window);
         self.probes.set(settings.half_open_probes, settings.open);
         self.params = params;
     }
@@ -169,8 +164,8 @@ impl Breaker {
     }
 
     /// Whether a clean end would change anything.
-    pub const fn has_run(&self) -> bool {
-        self.consecutive_failures > 0
+    pub fn has_run(&self) -> bool {
+        self.failures.run() > 0
     }
 
     /// The permit for a request; `None` where it is refused.
@@ -210,16 +205,16 @@ impl Breaker {
     /// A response has ended as it should: the run of failures is over.
     pub fn clean_end(&mut self, permit: Permit) {
         if self.concerns(permit) {
-            self.consecutive_failures = 0;
+            self.failures.clean_end();
         }
     }
 
     /// What it looks like at `now`.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
-        let counts = self.window.counts(now);
+        let counts = self.failures.counts(now);
         Snapshot {
             standing: self.standing(now),
-            consecutive_failures: self.consecutive_failures,
+            consecutive_failures: self.failures.run(),
             window_volume: counts.volume,
             window_failures: counts.failures,
             cause: self.open.map(|open| open.cause),
@@ -234,30 +229,12 @@ impl Breaker {
 
     /// Counts a result of the closed state.
     fn count(&mut self, now: Instant, verdict: Verdict) -> Option<Transition> {
-        match verdict {
-            Verdict::Neutral => return None,
-            Verdict::Success => self.window.record(now, false),
-            Verdict::Failure => {
-                self.window.record(now, true);
-                self.consecutive_failures = self.consecutive_failures.saturating_add(1);
-                self.failed = true;
-            }
+        if verdict == Verdict::Neutral {
+            return None;
         }
-        // After a success too: it may be the one that makes the volume enough to judge the ratio by.
-        let cause = self.failed.then(|| self.due(now)).flatten()?;
-        Some(self.put_open(now, cause))
-    }
-
-    /// Why it is to open, if it is.
-    fn due(&self, now: Instant) -> Option<Cause> {
-        let settings = self.params.settings();
-        if self.consecutive_failures >= settings.consecutive_failures {
-            return Some(Cause::Consecutive);
-        }
-        let counts = self.window.counts(now);
-        let ratio = f64::from(counts.failures) / f64::from(counts.volume.max(1));
-        let judged = counts.volume >= settings.failure_min_volume && ratio >= settings.failure_ratio;
-        judged.then_some(Cause::Ratio)
+        self.failures.record(now, verdict == Verdict::Failure);
+        let excess = self.failures.excess(now, &self.params.settings().limits())?;
+        Some(self.put_open(now, excess.into()))
     }
 
     /// Ends a half-open probe.
@@ -288,10 +265,8 @@ impl Breaker {
     /// Drops the whole history and everything that is still under way.
     fn start_era(&mut self) {
         self.era += 1;
-        self.consecutive_failures = 0;
-        self.failed = false;
+        self.failures.clear();
         self.successes = 0;
-        self.window.clear();
         self.probes.reset();
     }
 }

@@ -26,9 +26,9 @@
 //! would never be ejected.
 
 use super::draw::Draw;
+use super::failures::Failures;
 use super::probes::Probes;
 use super::time::Instant;
-use super::window::Window;
 
 mod active;
 mod kernel;
@@ -97,8 +97,7 @@ pub struct Health {
     out: Option<Out>,
     /// Ejections in a row, but for those that the kernel caused.
     ejections: u32,
-    consecutive_failures: u32,
-    window: Window,
+    failures: Failures,
     probes: Probes,
     /// When it came back, or came to be.
     since: Option<Instant>,
@@ -120,15 +119,14 @@ impl Health {
     /// An endpoint that nothing is known about: healthy.
     pub fn new(params: Params) -> Self {
         let settings = params.settings();
-        let window = Window::new(settings.window);
         let probes = Probes::new(settings.half_open_probes, settings.ejection);
+        let failures = Failures::new(settings.window);
         Self {
             params,
             generation: 0,
             out: None,
             ejections: 0,
-            consecutive_failures: 0,
-            window,
+            failures,
             probes,
             since: None,
             streaks: Streaks::default(),
@@ -150,7 +148,7 @@ impl Health {
     /// Takes other settings on at once and keeps what was learned: runs, counts, an ejection and its end.
     pub fn set_params(&mut self, params: Params) {
         let settings = params.settings();
-        self.window.resize(settings.window);
+        self.failures.resize(settings.window);
         self.probes.set(settings.half_open_probes, settings.ejection);
         self.params = params;
     }
@@ -231,16 +229,16 @@ impl Health {
     /// A response has ended as it should: the run of failures is over.
     pub fn clean_end(&mut self, permit: Permit) {
         if self.concerns(permit) {
-            self.consecutive_failures = 0;
+            self.failures.clean_end();
         }
     }
 
     /// What it looks like at `now`.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
-        let counts = self.window.counts(now);
+        let counts = self.failures.counts(now);
         Snapshot {
             standing: self.standing(now),
-            consecutive_failures: self.consecutive_failures,
+            consecutive_failures: self.failures.run(),
             window_volume: counts.volume,
             window_failures: counts.failures,
             ejections: self.ejections,
@@ -261,32 +259,13 @@ impl Health {
 
     /// Counts a result of the healthy state.
     fn count(&mut self, now: Instant, verdict: Verdict, ejection: Ejection) -> Option<Transition> {
-        match verdict {
-            Verdict::Neutral => return None,
-            Verdict::Success => self.window.record(now, false),
-            Verdict::Failure => {
-                self.window.record(now, true);
-                self.consecutive_failures = self.consecutive_failures.saturating_add(1);
-            }
+        if verdict == Verdict::Neutral {
+            return None;
         }
-        // After a success too: it may be the one that makes the volume enough to judge the ratio by.
-        let cause = self.due(now).filter(|_| ejection.allowed)?;
+        self.failures.record(now, verdict == Verdict::Failure);
+        let excess = self.failures.excess(now, &self.params.settings().limits());
+        let cause = excess.filter(|_| ejection.allowed)?.into();
         Some(self.put_out(now, State::Healthy, cause, ejection.jitter))
-    }
-
-    /// Why the endpoint is to be ejected, if it is.
-    fn due(&self, now: Instant) -> Option<Cause> {
-        let settings = self.params.settings();
-        let counts = self.window.counts(now);
-        if self.consecutive_failures >= settings.consecutive_failures {
-            Some(Cause::Consecutive)
-        } else if counts.volume >= settings.failure_min_volume
-            && f64::from(counts.failures) / f64::from(counts.volume) >= settings.failure_ratio
-        {
-            Some(Cause::Ratio)
-        } else {
-            None
-        }
     }
 
     /// Ends a half-open probe.
@@ -349,11 +328,16 @@ impl Health {
         }
     }
 
+    /// Whether the endpoint was ejected after the request of `permit` was sent, and is still out: what becomes of that
+    /// request says nothing new.
+    pub fn was_ejected_since(&self, permit: Permit) -> bool {
+        self.out.is_some() && permit.generation != self.generation
+    }
+
     /// Drops the whole history and everything that is still under way.
     fn start_generation(&mut self) {
         self.generation += 1;
-        self.consecutive_failures = 0;
-        self.window.clear();
+        self.failures.clear();
         self.probes.reset();
     }
 

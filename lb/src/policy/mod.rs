@@ -28,6 +28,7 @@ pub mod cascade;
 pub mod connection;
 pub mod cooldown;
 pub mod draw;
+mod failures;
 pub mod health;
 pub mod limiter;
 pub mod outcome;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
+use super::asked::is_encoded;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::headers::{self, By, Kept};
@@ -19,12 +20,17 @@ use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
 use super::watch::Watch;
 use super::worker::{Live, Worker};
+use crate::config::Reveal;
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Chain, Refused, Run, Sent, Settled, Step, Tail};
+use crate::upstream::{Attempt, Chain, Granted, Run, Sent, Settled, Step, Tail, Waiting};
 use crate::wire::retry_after;
+
+mod refusing;
+
+use refusing::{ended_by, full, refusal, refused};
 
 /// What one attempt came to.
 struct Tried {
@@ -57,6 +63,7 @@ pub(super) async fn exchange(
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun).keyed(prepared.points.clone());
+    let to = (prepared, live.server.reveal);
     let mut last = None;
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
@@ -68,25 +75,20 @@ pub(super) async fn exchange(
             .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
-            Step::Queue(waiting) => {
-                let patience = worker.now() + waiting.limit();
-                let end = worker
-                    .shared
-                    .clock
-                    .tokio(total.map_or(patience, |total| total.min(patience)));
-                match until(Some(end), pin!(waiting.granted())).await {
-                    Some(granted) => run.granted(granted),
-                    None => break Refusal::ConcurrencyLimit,
+            Step::Queue(waiting) => match queued(worker, &waiting, total).await {
+                Some(granted) => {
+                    run.granted(granted);
+                    continue;
                 }
-                continue;
-            }
+                None => break Refusal::ConcurrencyLimit,
+            },
             Step::Wait(until) => {
                 // With the response before at hand: it is the answer if nothing comes of waiting.
                 tokio::time::sleep_until(worker.shared.clock.tokio(until)).await;
                 continue;
             }
             Step::Stop(stop) => match spare.take() {
-                Some(reply) => return Ok(answer(worker, prepared, reply, None, account, run.attempts())),
+                Some(reply) => return Ok(answer(worker, to, reply, None, account, run.attempts())),
                 None if stop == Stop::Full => break full(run.refused(worker.now())),
                 None => break refusal(stop, last, worker.now()),
             },
@@ -104,14 +106,7 @@ pub(super) async fn exchange(
                 continue;
             }
             (Settled::Committed(tail) | Settled::PassOn(tail), Some(reply)) => {
-                return Ok(answer(
-                    worker,
-                    prepared,
-                    reply,
-                    Some(tail),
-                    account,
-                    run.attempts(),
-                ));
+                return Ok(answer(worker, to, reply, Some(tail), account, run.attempts()));
             }
             (Settled::Onward, reply) => spare = reply,
             _ => break refused(&ended, last),
@@ -128,6 +123,13 @@ pub(super) async fn exchange(
     account.answered_whole(&response);
     headers::reveal_attempts(response.headers_mut(), attempts, live.server.reveal);
     Ok(response)
+}
+
+/// The slot that is waited for, unless there is none in time.
+async fn queued(worker: &Worker, waiting: &Waiting, total: Option<Instant>) -> Option<Granted> {
+    let patience = worker.now() + waiting.limit();
+    let end = earlier(total, Some(patience)).map(|end| worker.shared.clock.tokio(end));
+    until(end, pin!(waiting.granted())).await
 }
 
 /// Sends the request to the attempt's endpoint and sees how it ends, up to its commit.
@@ -303,7 +305,7 @@ impl Reply {
 /// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
-    prepared: &Prepared,
+    (prepared, reveal): (&Prepared, Reveal),
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
@@ -325,7 +327,6 @@ fn answer(
             (response, Some(lead))
         }
     };
-    let reveal = worker.shared.live.load().server.reveal;
     match &tail {
         Some(tail) => {
             let (queue, first_token) = account.timing();
@@ -366,66 +367,6 @@ fn answer(
     }
 }
 
-/// Why a request is refused that finds every target full.
-fn full(refused: Refused) -> Refusal {
-    if !refused.by_rate {
-        return Refusal::ConcurrencyLimit;
-    }
-    let part = u64::from(refused.retry_after.subsec_nanos() > 0);
-    Refusal::RateLimit {
-        retry_after: (refused.retry_after.as_secs() + part).max(1),
-    }
-}
-
-/// Why nothing is left to try, as the client is told.
-fn refusal(stop: Stop, last: Option<Ended>, now: Instant) -> Refusal {
-    match stop {
-        Stop::Exhausted => last.map_or(Refusal::Exhausted { status: None }, |ended| refused(&ended, None)),
-        Stop::Full => Refusal::ConcurrencyLimit,
-        Stop::Barred { until } => Refusal::Barred {
-            left: until.since(now),
-        },
-        Stop::Out => Refusal::NoProvider,
-    }
-}
-
-/// What the client is told of a last attempt that left no response; `before` is how the one before it ended.
-fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
-    match ended {
-        Ended::Drained => Refusal::Draining,
-        Ended::Empty => Refusal::UpstreamEmpty,
-        Ended::FirstTokenTimeout { .. }
-        | Ended::ReadTimeout
-        | Ended::TotalDeadline
-        | Ended::VisitDeadline => Refusal::UpstreamTimeout,
-        Ended::NotSent => Refusal::ConcurrencyLimit,
-        Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
-        _ => match before {
-            Some(Ended::Embedded { code } | Ended::Status { code }) => {
-                Refusal::Exhausted { status: Some(code) }
-            }
-            _ => Refusal::Exhausted { status: None },
-        },
-    }
-}
-
-fn ended_by(error: &net::Error) -> Ended {
-    match error {
-        net::Error::BadResponse(_) => Ended::BadResponse,
-        net::Error::Abandoned | net::Error::Connect(_) => Ended::Connect,
-        net::Error::ConnectTimeout => Ended::ConnectTimeout,
-        net::Error::Cut(_) => Ended::ClientGone,
-        net::Error::Dns => Ended::Dns,
-        // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
-        net::Error::Full | net::Error::Local(_) => Ended::NotSent,
-        net::Error::Refused { again, .. } => Ended::Refused { again: *again },
-        net::Error::Signalled => Ended::Signalled,
-        net::Error::Stale(_) => Ended::StaleConnection,
-        net::Error::Tls(_) => Ended::Tls,
-        net::Error::Unanswered(_) => Ended::Unanswered,
-    }
-}
-
 fn is_event_stream(headers: &HeaderMap) -> bool {
     is_of_type(headers, b"text/event-stream")
 }
@@ -440,9 +381,4 @@ fn is_of_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
         .map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(wanted)
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    let coding = headers.get(http::header::CONTENT_ENCODING);
-    coding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }

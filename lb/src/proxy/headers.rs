@@ -70,8 +70,6 @@ pub(super) struct Kept {
 pub(super) struct Forwardable {
     client: HeaderMap,
     hop: HopByHop,
-    /// Whether it said `te: trailers`.
-    takes_trailers: bool,
     /// Whether the peer is believed about where the request came from.
     trusted: bool,
     /// Whether the response has to be readable.
@@ -95,7 +93,6 @@ impl Forwardable {
         forwarded(&mut added, &client, peer);
         Self {
             hop: HopByHop::of(&client),
-            takes_trailers: takes_trailers(&client),
             client,
             trusted: peer.trusted,
             identity,
@@ -120,9 +117,13 @@ impl Forwardable {
         self
     }
 
-    /// Whether the client takes trailers, and so the provider may send them.
-    pub(super) const fn takes_trailers(&self) -> bool {
-        self.takes_trailers
+    /// Whether the client takes trailers (`te: trailers`), and so the provider may send them.
+    pub(super) fn takes_trailers(&self) -> bool {
+        let says = |value: &HeaderValue| {
+            let mut codings = value.as_bytes().split(|byte| *byte == b',');
+            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        };
+        http1::has(&self.client, &header::TE) && self.client.get_all(header::TE).iter().any(says)
     }
 
     /// The client's own.
@@ -172,14 +173,6 @@ impl Forwardable {
             set,
         }
     }
-}
-
-fn takes_trailers(client: &HeaderMap) -> bool {
-    let says = |value: &HeaderValue| {
-        let mut codings = value.as_bytes().split(|byte| *byte == b',');
-        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-    };
-    http1::has(client, &header::TE) && client.get_all(header::TE).iter().any(says)
 }
 
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.

@@ -153,13 +153,21 @@ impl Claim {
     }
 
     /// Tells the breaker what the attempt came to, once, and ends the probe of a cooldown.
+    ///
+    /// An endpoint that dies takes all its streams with it, and that is one failure of one endpoint: those that were
+    /// begun before it was ejected say nothing more of its provider. [BREAKER-10]
     pub(super) fn report(&mut self, now: Instant, verdict: Verdict) {
-        self.slot.report(now, verdict);
+        let known = verdict == Verdict::Failure && self.endpoint.was_ejected_since(self.permit);
+        self.slot
+            .report(now, if known { Verdict::Neutral } else { verdict });
         self.probing = None;
     }
 
     /// Tells the breaker that a committed attempt failed after all.
     pub(super) fn report_late_failure(&self, now: Instant) {
+        if self.endpoint.was_ejected_since(self.permit) {
+            return;
+        }
         self.slot
             .tell(now, |breaker, pass| breaker.late_failure(now, pass));
     }

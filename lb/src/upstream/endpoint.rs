@@ -126,6 +126,12 @@ impl Endpoint {
         self.health().map(|health| health.fail_open())
     }
 
+    /// Whether it was ejected after an attempt under `permit` was sent.
+    pub(super) fn was_ejected_since(&self, permit: Option<Permit>) -> bool {
+        let known = permit.zip(self.health());
+        known.is_some_and(|(permit, health)| health.was_ejected_since(permit))
+    }
+
     /// Reports how an attempt under `permit` ended.
     pub(super) fn report(
         &self,

@@ -28,7 +28,9 @@ async fn streaming(door: Door) {
     let Some(behind) = door.open(setup).await else {
         return;
     };
-    failures().into_iter().for_each(|failure| preferred.next(failure));
+    for failure in failures() {
+        preferred.next(failure);
+    }
     let values = behind.values(&["chat-stream"; 6]).await;
     for (value, failure) in values.iter().zip(failures()) {
         assert_eq!(value["text"], "from the alternate", "{failure:?}");
@@ -53,9 +55,9 @@ async fn in_one_piece(door: Door) {
         Script::error(503),
         Script::silent().close(),
     ];
-    failures
-        .iter()
-        .for_each(|failure| preferred.next(failure.clone()));
+    for failure in &failures {
+        preferred.next(failure.clone());
+    }
     let values = behind.values(&["chat"; 3]).await;
     for (value, failure) in values.iter().zip(failures) {
         assert_eq!(value["text"], "from the alternate", "{failure:?}");

@@ -98,7 +98,7 @@ async fn a_client_that_goes_takes_its_tunnel_with_it() {
             drop(exchange);
         }
         let (_, gone) = server.await.expect("no panic");
-        assert!(gone.saturating_duration_since(leaving) < Duration::from_millis(500));
+        assert!(gone.saturating_duration_since(leaving) < Duration::from_secs(1));
         lb.idle().await;
     }
 }
@@ -110,10 +110,10 @@ async fn a_silent_tunnel_is_ended_after_the_idle_time() {
     let setup = Setup::new().at("gpu", &[&format!("http://{address}/v1")]);
     let lb = Lb::start(&setup.section("failover: { stream_idle_timeout_ms: 300 }")).await;
     let server = echo(listener);
-    let mut exchange = begin(&lb).await;
     let begun = Instant::now();
+    let mut exchange = begin(&lb).await;
     assert!(exchange.closed().await);
-    assert!(begun.elapsed() >= Duration::from_millis(250));
+    assert!(begun.elapsed() >= Duration::from_millis(300));
     drop(server);
     lb.idle().await;
 }

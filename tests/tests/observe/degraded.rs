@@ -21,7 +21,8 @@ async fn start(notice: &str, reveal: &str) -> (Provider, Provider, Lb) {
             spare.url()
         ),
     );
-    let presets = "presets:\n  assistant: { model: chat, fallbacks: [assistant-fast] }\n  assistant-fast: { model: small }\n";
+    // Nothing cools down, so that each request begins at the preset's own model.
+    let presets = "failover: { cooldown_ms: 0 }\npresets:\n  assistant: { model: chat, fallbacks: [assistant-fast] }\n  assistant-fast: { model: small }\n";
     let lb = Lb::with(&format!("{text}{presets}")).await;
     (first, spare, lb)
 }
@@ -99,6 +100,7 @@ async fn all_of_it_is_told_where_everything_is_revealed() {
 async fn a_client_is_told_not_to_retry_only_what_lb_has_tried_twice_and_gives_no_time_for() {
     let (one, two) = (Refusing::new(), Refusing::new());
     let setup = Setup::new().at("gpu", &[&one.url()]).at("alt", &[&two.url()]);
+    let setup = setup.provider("retries: { max_attempts: 1 }");
     let lb = Lb::start(&setup.server("reveal: provider")).await;
     let answer = lb.chat(false).await;
     assert_eq!(
@@ -116,7 +118,8 @@ async fn a_client_is_told_not_to_retry_only_what_lb_has_tried_twice_and_gives_no
         "a provider's own answer"
     );
 
-    let lb = Lb::start(&Setup::new().at("gpu", &[&one.url()])).await;
+    let once = Setup::new().at("gpu", &[&one.url()]);
+    let lb = Lb::start(&once.provider("retries: { max_attempts: 1 }")).await;
     let answer = lb.chat(false).await;
     assert_eq!(
         (answer.status(), answer.head.header("x-should-retry")),

@@ -213,3 +213,28 @@ async fn a_reload_keeps_it_by_the_providers_name_and_switching_it_off_forgets() 
     reload(&setup("concurrency: 7")).await;
     assert_eq!(state(&lb).await, "closed");
 }
+
+// [BREAKER-10]
+#[tokio::test]
+async fn the_death_of_an_endpoint_is_one_failure_however_many_streams_it_takes_along() {
+    let die = Signal::new();
+    let gpu = Provider::start(Script::stream().token("a").wait(&die).close()).await;
+    let setup = Setup::single(&gpu)
+        .provider(&format!("circuit_breaker: {{ consecutive_failures: {RUN} }}"))
+        .provider("health: { consecutive_failures: 2 }");
+    let lb = Lb::start(&setup).await;
+    let mut streams = Vec::new();
+    for _ in 0..10 * RUN {
+        let mut stream = lb.begin().await;
+        stream.head().await;
+        stream.until("\"a\"").await;
+        streams.push(stream);
+    }
+    die.fire();
+    for mut stream in streams {
+        while stream.piece().await.is_ok() {}
+    }
+    lb.idle().await;
+    assert_eq!(lb.endpoint("gpu", 0).await["state"], "ejected");
+    assert_eq!(state(&lb).await, "closed");
+}

@@ -51,7 +51,8 @@ async fn by_chance_everybody_gets_some() {
 // [BALANCE-4]
 #[tokio::test]
 async fn by_latency_an_endpoint_that_fails_fast_is_left_alone() {
-    let (one, two, lb) = lb("balance: peak_ewma, health: { enabled: false }").await;
+    let (one, two, lb) =
+        lb("balance: peak_ewma, health: { enabled: false }, retries: { max_attempts: 1 }").await;
     one.otherwise(Script::error(400));
     one.next(Script::error(500));
     for _ in 0..20 {

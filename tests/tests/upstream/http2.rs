@@ -21,7 +21,8 @@ fn whole(text: &str) -> Answer {
 async fn lb(origin: &Origin) -> Lb {
     let setup = Setup::new()
         .at("gpu", &[&format!("http://{}/v1", origin.address)])
-        .provider("connections: { http_version: http2 }");
+        .provider("connections: { http_version: http2 }")
+        .provider("retries: { max_attempts: 1 }");
     Lb::start(&setup).await
 }
 

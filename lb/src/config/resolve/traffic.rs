@@ -42,17 +42,15 @@ fn hash_key(cx: &mut Context<'_>, at: &Path, written: &Maybe<String>) -> HashKey
         return HashKey::Address;
     };
     let name = written.value.strip_prefix("header:").map(str::trim);
-    match name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()) {
-        Some(name) => HashKey::Header(name),
-        None => {
-            cx.out_of_bounds(
-                written.span,
-                "E111",
-                "be `address` or `header:` and the name of a header",
-            );
-            HashKey::Address
-        }
+    if let Some(name) = name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()) {
+        return HashKey::Header(name);
     }
+    cx.out_of_bounds(
+        written.span,
+        "E111",
+        "be `address` or `header:` and the name of a header",
+    );
+    HashKey::Address
 }
 
 /// Requests that may wait for a slot of the provider.

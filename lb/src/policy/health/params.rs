@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::active::Active;
+use crate::policy::failures::Limits;
 use crate::policy::{Bounds, OutOfBounds};
 
 /// Settings of passive health, not yet checked. The default is the documented one.
@@ -47,6 +48,18 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// When failures are too many.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            consecutive_failures: self.consecutive_failures,
+            failure_ratio: self.failure_ratio,
+            failure_min_volume: self.failure_min_volume,
+            window: self.window,
+        }
+    }
+}
+
 /// Settings within their bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params(Settings);
@@ -55,24 +68,7 @@ impl Params {
     /// Checks `settings`; every setting that is out of bounds is named.
     pub fn new(settings: Settings) -> Result<Self, Vec<OutOfBounds>> {
         let mut bounds = Bounds::default();
-        bounds.require(
-            settings.consecutive_failures >= 1,
-            "consecutive_failures",
-            "be at least 1",
-        );
-        let ratio = settings.failure_ratio;
-        bounds.require(ratio > 0.0 && ratio <= 1.0, "failure_ratio", "lie in (0, 1]");
-        bounds.require(
-            settings.failure_min_volume >= 1,
-            "failure_min_volume",
-            "be at least 1",
-        );
-        let window = Duration::from_secs(1)..=Duration::from_hours(1);
-        bounds.require(
-            window.contains(&settings.window),
-            "window_ms",
-            "lie in [1000, 3600000]",
-        );
+        settings.limits().check(&mut bounds);
         let ejection = Duration::from_millis(1)..=settings.max_ejection;
         bounds.require(
             ejection.contains(&settings.ejection),

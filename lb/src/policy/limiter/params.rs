@@ -41,7 +41,7 @@ impl Default for Settings {
 }
 
 /// Settings within their bounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Params(Settings);
 
 impl Params {
@@ -70,11 +70,5 @@ impl Params {
     /// The settings.
     pub const fn settings(&self) -> &Settings {
         &self.0
-    }
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self(Settings::default())
     }
 }

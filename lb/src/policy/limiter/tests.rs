@@ -69,7 +69,7 @@ fn a_provider_is_taken_at_its_word_about_when_to_come_back() {
     assert!(close(limiter.factor(at(30_999)), 0.1));
     assert!(close(limiter.factor(at(31_000)), 0.1));
     assert!(close(limiter.factor(at(36_000)), 0.2), "from there it rises");
-    limiter.on_retry_after(at(40_000), Duration::from_secs(9_000));
+    limiter.on_retry_after(at(40_000), Duration::from_mins(150));
     assert_eq!(
         limiter.snapshot(at(40_000)).asked_until,
         Some(at(340_000)),
@@ -89,7 +89,7 @@ fn the_word_does_not_count_where_it_is_not_to_be_heeded_nor_where_it_is_now() {
     let mut limiter = limiter(|s| s.max_retry_after = None);
     limiter.on_retry_after(at(0), Duration::ZERO);
     assert!(close(limiter.factor(at(1)), 1.0));
-    limiter.on_retry_after(at(0), Duration::from_secs(9_000));
+    limiter.on_retry_after(at(0), Duration::from_mins(150));
     assert!(close(limiter.factor(at(8_999_999)), 0.1));
 }
 
@@ -110,8 +110,8 @@ fn other_settings_keep_what_was_learned() {
 
 #[test]
 fn the_defaults_are_the_documented_ones_and_what_is_out_of_bounds_is_refused_by_name() {
-    assert_eq!(Params::new(Settings::default()), Ok(Params::default()));
     type Edit = fn(&mut Settings);
+    assert_eq!(Params::new(Settings::default()), Ok(Params::default()));
     let cases: [(Edit, &str); 9] = [
         (|s| s.tau = Duration::from_millis(99), "tau_ms"),
         (|s| s.tau = Duration::from_millis(3_600_001), "tau_ms"),

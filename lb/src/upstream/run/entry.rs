@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Run;
 use crate::policy::cascade::Standing;
 use crate::policy::time::Instant;
-use crate::upstream::admission::Admitted;
+use crate::upstream::admission::{Admitted, Limits};
 use crate::upstream::chain::{Model, Points};
 use crate::upstream::standings::Standings;
 use crate::upstream::waiting::{Granted, Waiting};
@@ -59,6 +59,10 @@ impl Run {
 
     /// Enters the model of `link`, where that has limits and the request is not in it yet, and leaves the one before.
     /// The outer `None`: it cannot be entered.
+    #[expect(
+        clippy::option_option,
+        reason = "whether it can be entered, and what by if there are limits"
+    )]
     pub(super) fn enter(&mut self, link: usize, now: Instant) -> Option<Option<Arc<Admitted>>> {
         let model = &self.chain.links[link].model;
         let Some(limits) = &model.limits else {
@@ -89,7 +93,7 @@ impl Run {
     pub fn refused(&self, now: Instant) -> Refused {
         let mut waits = self.chain.links.iter().map(|link| {
             let limits = link.model.limits.as_ref().filter(|_| !self.is_in(&link.model));
-            let has_no_slot = limits.is_some_and(|limits| limits.is_full()) || link.provider.has_no_slot(now);
+            let has_no_slot = limits.is_some_and(Limits::is_full) || link.provider.has_no_slot(now);
             let model = limits.map_or(Duration::ZERO, |limits| limits.wait(now));
             (!has_no_slot).then(|| model.max(link.provider.wait(now)))
         });

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::Turns;
 use crate::policy::select::Candidate;
 
+#[expect(clippy::unnecessary_wraps, reason = "what `next` takes")]
 fn candidate(weight: u32) -> Option<Candidate> {
     Some(Candidate { in_flight: 0, weight })
 }
