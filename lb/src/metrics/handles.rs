@@ -195,7 +195,7 @@ impl ProviderMetrics {
 /// The series of one model's cooldown at one endpoint.
 #[derive(Clone, Debug)]
 pub struct CooldownMetrics {
-    /// 1 while it is left alone.
+    /// Addresses at which it is left alone.
     pub active: IntGauge,
 }
 

@@ -227,6 +227,8 @@ async fn keep_one(name: Weak<Known>, resolver: Resolver, changed: Arc<Notify>) {
         known.rest()
     };
     drop(known);
+    // A name that is gone for long is told of once.
+    let mut failing = false;
     loop {
         tokio::time::sleep(wait).await;
         let Some(known) = name.upgrade() else { return };
@@ -236,17 +238,20 @@ async fn keep_one(name: Weak<Known>, resolver: Resolver, changed: Arc<Notify>) {
         let Some(known) = name.upgrade() else { return };
         wait = match found {
             Ok(found) if !found.is_empty() => {
+                if std::mem::take(&mut failing) {
+                    tracing::info!(host = %known.host, "name resolves again");
+                }
                 if known.learn(found) {
                     changed.notify_one();
                 }
                 known.rest()
             }
-            Ok(_) => {
-                tracing::warn!(host = %known.host, "name has no address: the last good ones stay");
-                known.timing.failure_refresh
-            }
-            Err(error) => {
-                tracing::warn!(host = %known.host, %error, "name does not resolve: the last good addresses stay");
+            failed => {
+                if !std::mem::replace(&mut failing, true) {
+                    let why =
+                        failed.map_or_else(|error| error.to_string(), |_none| "it has no address".to_owned());
+                    tracing::warn!(host = %known.host, why, "name does not resolve: what was known of it stays");
+                }
                 known.timing.failure_refresh
             }
         };

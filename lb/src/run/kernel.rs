@@ -145,6 +145,8 @@ impl Kernel {
         let now = self.watched.load();
         for gone in before.iter().flatten() {
             if !now.iter().flatten().any(|watched| watched.slot == gone.slot) {
+                // Addresses come and go more often than series are read.
+                self.count(gone);
                 plane.release(gone.slot);
             }
         }
@@ -172,9 +174,13 @@ impl Kernel {
     /// Brings the series up to date.
     pub(super) fn publish(&self) {
         for watched in self.watched.load().iter().flatten() {
-            if let Some(counted) = self.read(watched) {
-                watched.metrics.publish(counted);
-            }
+            self.count(watched);
+        }
+    }
+
+    fn count(&self, watched: &Watched) {
+        if let Some(counted) = self.read(watched) {
+            watched.metrics.publish(counted);
         }
     }
 

@@ -37,6 +37,8 @@ pub struct CooldownState {
     pub provider: String,
     /// The endpoint.
     pub endpoint: String,
+    /// Its address, as in [`EndpointState::address`].
+    pub address: Option<String>,
     /// `cooling`, or `half_open` once that is over and a request is to find out.
     pub state: &'static str,
     /// Milliseconds until it may be tried, while it is cooling.
@@ -249,6 +251,7 @@ fn cooldown_state(entry: &Entry, now: Instant) -> Option<CooldownState> {
         upstream_model: entry.model.to_string(),
         provider: entry.provider.to_string(),
         endpoint: entry.endpoint.to_string(),
+        address: entry.address.map(|address| address.to_string()),
         state: if until.is_some() { "cooling" } else { "half_open" },
         for_ms: until.map(|until| left(until, now)),
         reason: seen.reason,

@@ -76,7 +76,7 @@ impl Endpoints {
             ),
             cooldown: make.gauges(
                 "lb_cooldown_active",
-                "1 while the upstream model is left alone at the endpoint.",
+                "Addresses of the endpoint at which the upstream model is left alone.",
                 &["model", "provider", "endpoint"],
             ),
         }

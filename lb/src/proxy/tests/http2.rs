@@ -8,6 +8,8 @@ use tokio::net::TcpListener;
 
 use super::{Worker, pause};
 
+const JSON: &str = "application/json";
+
 /// Answers every stream with what these parts say in HTTP/1.1.
 pub(super) async fn provide(listener: TcpListener, parts: &'static [&'static [u8]]) {
     let (head, body) = translated(parts);
@@ -38,10 +40,15 @@ async fn answer(
         }
     }
     pause().await;
-    let head = Response::builder()
+    let mut head = Response::builder()
         .status(status)
         .header("content-type", content_type);
-    let head = head.body(()).expect("a status and a type");
+    // What has no length goes to the client in chunks, between whose lines its bytes would have to be looked for.
+    if content_type == JSON {
+        let length: usize = body.iter().map(Bytes::len).sum();
+        head = head.header("content-length", length);
+    }
+    let head = head.body(()).expect("a status and fields");
     // Whoever has been dropped has reset the stream.
     let Ok(mut sending) = respond.send_response(head, false) else {
         return;
@@ -73,7 +80,7 @@ fn translated(parts: &[&[u8]]) -> ((u16, &'static str), Vec<Bytes>) {
     } else {
         let (one, two) = rest.split_at(rest.len() / 2);
         let pieces = [one, two].map(|piece| Bytes::copy_from_slice(piece.as_bytes()));
-        ("application/json", pieces.to_vec())
+        (JSON, pieces.to_vec())
     };
     ((status.expect("a status"), content_type), body)
 }

@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Upstream {
     address: SocketAddr,
     requests: AtomicU32,
+    connections: watch::Sender<u32>,
     fails: watch::Sender<bool>,
     /// Streams wait in their middle until this is true.
     released: watch::Sender<bool>,
@@ -31,19 +32,25 @@ impl Upstream {
         let upstream = Arc::new(Self {
             address: listener.local_addr()?,
             requests: AtomicU32::new(0),
+            connections: watch::Sender::new(0),
             fails: watch::Sender::new(false),
             released: watch::Sender::new(false),
         });
         let serving = Arc::clone(&upstream);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(Arc::clone(&serving).serve(socket));
+                let one = Arc::clone(&serving);
+                tokio::spawn(async move {
+                    one.connections.send_modify(|open| *open += 1);
+                    one.serve(socket).await;
+                    one.connections.send_modify(|open| *open -= 1);
+                });
             }
         });
         Ok(upstream)
     }
 
-    async fn serve(self: Arc<Self>, mut socket: TcpStream) {
+    async fn serve(&self, mut socket: TcpStream) {
         while let Some(request) = read_request(&mut socket).await {
             self.requests.fetch_add(1, Ordering::Relaxed);
             if *self.fails.borrow() {
@@ -66,6 +73,17 @@ impl Upstream {
 
     fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Until so many connections are open.
+    async fn until_open(&self, count: u32) {
+        let mut open = self.connections.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, open.wait_for(|open| *open == count)).await;
+        assert!(
+            waited.is_ok(),
+            "{} and not {count} are open",
+            *self.connections.borrow()
+        );
     }
 }
 
@@ -114,7 +132,7 @@ impl Stage {
             })
         });
         let text = format!(
-            "version: 1\nserver: {{ workers: 1 }}\nkernel: {{ mode: off }}\nadmin: {{ address: '127.0.0.1:0' \
+            "version: 1\nserver: {{ workers: 1 }}\nkernel: {{ mode: off }}\nlog: {{ access: false }}\nadmin: {{ address: '127.0.0.1:0' \
              }}\nlisteners: [{{ name: l, address: '127.0.0.1:0' }}]\nproviders:\n  gpu: {{ endpoints: [{{ url: \
              'http://gpu.test:{}/v1' }}], dns: {{ refresh_ms: 100, failure_refresh_ms: 100 }}, health: {{ \
              consecutive_failures: 2 }} }}\nmodels:\n  chat: {{ targets: [{{ provider: gpu }}] }}\n",
@@ -203,7 +221,7 @@ async fn upstreams() -> [Arc<Upstream>; 3] {
     }
 }
 
-// [NET-35] [NET-36] [RELOAD-17]
+// [NET-35] [NET-36] [RELOAD-17] field fault C8
 #[tokio::test]
 async fn addresses_come_and_go_under_load_and_nothing_is_dropped_or_forgotten() {
     let stage = Stage::new(&[0, 1]).await;
@@ -245,10 +263,12 @@ async fn addresses_come_and_go_under_load_and_nothing_is_dropped_or_forgotten() 
             before.0
         );
         assert_eq!(stays.requests(), before.1, "what was ejected is still");
+        goes.until_open(1).await;
         goes.released.send_replace(true);
         held.read_to_end(&mut streamed).await.unwrap();
         let streamed = String::from_utf8(streamed).unwrap();
         assert!(streamed.ends_with("data: [DONE]\n\n\r\n0\r\n\r\n"), "{streamed}");
+        goes.until_open(0).await;
         assert_eq!(stage.provider().in_flight, 0);
     };
     stage.play(scene).await;

@@ -71,3 +71,33 @@ fn every_address_of_a_name_is_an_endpoint_whose_state_stays_while_the_address_do
     assert_eq!(rig.endpoints(), [at(2, "healthy", 0), at(3, "healthy", 0)]);
     assert!(rig.series("lb_endpoint_in_flight{endpoint=\"gpu-0\",provider=\"gpu\"} 0"));
 }
+
+// [RELOAD-16] [COOL-5]
+#[test]
+fn a_model_cools_at_each_address_by_itself_and_their_series_counts_them() {
+    let series = |count: u32| {
+        format!("lb_cooldown_active{{endpoint=\"gpu-0\",model=\"chat\",provider=\"gpu\"}} {count}")
+    };
+    let cooling = MODELS.replace("  chat:\n", "  chat:\n    cooldown_ms: 60000\n");
+    let text = [NAMED, &cooling].concat();
+    let mut rig = Rig::new(&text);
+    let resolve = |rig: &mut Rig, last: [u8; 2]| {
+        let before = (rig.now, Some(&rig.table));
+        rig.table = build_at(&rig.metrics, &text, before, &last.map(address));
+        rig.table.publish(rig.now);
+        rig.table.state(rig.now).cooldowns
+    };
+    resolve(&mut rig, [1, 2]);
+    rig.attempt(&Ended::Connect);
+    let cooling = resolve(&mut rig, [1, 2]);
+    assert_eq!(cooling.len(), 1);
+    assert_eq!(cooling[0].address, Some(address(1).to_string()));
+    assert!(rig.series(&series(1)));
+    rig.attempt(&Ended::Connect);
+    assert_eq!(resolve(&mut rig, [1, 2]).len(), 2);
+    assert!(rig.series(&series(2)));
+    let cooling = resolve(&mut rig, [2, 3]);
+    assert_eq!(cooling.len(), 1, "one went with its address");
+    assert_eq!(cooling[0].address, Some(address(2).to_string()));
+    assert!(rig.series(&series(1)));
+}
