@@ -18,6 +18,7 @@ use super::error::Refusal;
 use super::pieces::Pieces;
 use super::service::Rules;
 use super::streaming::{Rest, Source};
+use crate::wire::http1;
 
 /// What may be held of one body, and of all.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +184,7 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// The next chunk. Trailers are kept.
+    /// The next chunk. Of trailers those are kept that may go on.
     async fn next<B>(&mut self, body: &mut Option<B>) -> Result<Option<Bytes>, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
@@ -196,7 +197,9 @@ impl<'a> Reception<'a> {
             let chunk = match frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() {
                 Ok(chunk) => chunk,
                 Err(frame) => {
-                    self.trailers = frame.into_trailers().ok().map(Box::new);
+                    let mut trailers = frame.into_trailers().unwrap_or_default();
+                    http1::strip_forbidden_trailers(&mut trailers);
+                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                     continue;
                 }
             };

@@ -134,9 +134,12 @@ async fn chunk_extensions_and_trailers_are_limited_and_only_harmless_trailers_go
         )
     };
     assert_eq!(
-        lb.ask(chunked(";a=1;b=\"c\"", "x-sum: 1\r\nhost: evil\r\n"))
-            .await
-            .status(),
+        lb.ask(chunked(
+            ";a=1;b=\"c\"",
+            "x-sum: 1\r\nhost: evil\r\nx-api-key: mine\r\nx-forwarded-for: 10.0.0.1\r\n"
+        ))
+        .await
+        .status(),
         200
     );
     let sent = provider.request(0).await;
