@@ -117,6 +117,15 @@ impl Forwardable {
         self
     }
 
+    /// Whether the client takes trailers (`te: trailers`), and so the provider may send them.
+    pub(super) fn takes_trailers(&self) -> bool {
+        let says = |value: &HeaderValue| {
+            let mut codings = value.as_bytes().split(|byte| *byte == b',');
+            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        };
+        http1::has(&self.client, &header::TE) && self.client.get_all(header::TE).iter().any(says)
+    }
+
     /// The client's own.
     pub(super) fn client(&self) -> &HeaderMap {
         &self.client
