@@ -433,6 +433,35 @@ fn health_follows_the_address_and_new_settings_apply_to_what_was_learned() {
     assert_eq!((state(&rig, 0), state(&rig, 1)), ("ejected", "healthy"));
 }
 
+// [RELOAD-16]
+#[test]
+fn a_cooldown_follows_the_model_at_its_endpoint() {
+    let cooled = ("models:\n  chat:\n", "models:\n  chat:\n    cooldown_ms: 5000\n");
+    let cooling = |rig: &Rig| -> Vec<(String, String, Option<u64>)> {
+        let all = rig.table.state(rig.now).cooldowns;
+        all.into_iter()
+            .map(|it| (it.provider, it.endpoint, it.for_ms))
+            .collect()
+    };
+    let mut rig = Rig::usual();
+    rig.change(&[cooled]);
+    rig.attempt(&Ended::Connect);
+    assert_eq!(cooling(&rig), [("gpu".into(), "gpu-0".into(), Some(5000))]);
+    // A shorter time is for what cools from now on.
+    rig.change(&[("models:\n  chat:\n", "models:\n  chat:\n    cooldown_ms: 10\n")]);
+    assert_eq!(cooling(&rig), [("gpu".into(), "gpu-0".into(), Some(4999))]);
+    // Another model at the same endpoint, and the same model at another.
+    rig.change(&[
+        cooled,
+        ("provider: gpu }", "provider: gpu, upstream_model: other }"),
+    ]);
+    assert_eq!(cooling(&rig), []);
+    rig.change(&[cooled]);
+    rig.attempt(&Ended::Connect);
+    rig.change(&[cooled, ("127.0.0.1:1'", "127.0.0.1:8'")]);
+    assert_eq!(cooling(&rig), []);
+}
+
 // [RELOAD-14]
 #[test]
 fn a_late_result_judges_the_endpoint_it_was_about_and_no_other() {
