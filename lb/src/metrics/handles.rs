@@ -182,6 +182,8 @@ pub struct ProviderMetrics {
     pub rate_limit_factor: Gauge,
     /// The breaker: 0 closed, 1 open, 2 half-open.
     pub breaker: IntGauge,
+    /// Wishes to be left alone that were longer than is believed.
+    pub retry_after_capped: IntCounter,
     retries: [IntCounter; RetryOutcome::ALL.len()],
 }
 
@@ -325,6 +327,7 @@ impl Metrics {
             pending: self.endpoints.pending.with_label_values(&[provider]),
             rate_limit_factor: self.endpoints.rate_limit_factor.with_label_values(&[provider]),
             breaker: self.endpoints.breaker.with_label_values(&[provider]),
+            retry_after_capped: self.endpoints.retry_after_capped.with_label_values(&[provider]),
             retries: RetryOutcome::ALL.map(|outcome| {
                 self.endpoints
                     .retries

@@ -109,9 +109,16 @@ impl Attempt {
         now.since(self.hold.started)
     }
 
-    /// The provider asked, with an error response, to be left alone for so long.
+    /// The provider asked, with an error response, to be left alone for so long. Whoever learns of it learns no more
+    /// than is believed. [RETRY-15]
     pub fn asked_for(&mut self, wish: Option<Duration>) {
-        self.wish = wish;
+        let provider = self.hold.claim.provider();
+        let most = provider.config.retries.max_retry_after;
+        let capped = most.filter(|most| wish.is_some_and(|wish| wish > *most));
+        if capped.is_some() {
+            provider.metrics.retry_after_capped.inc();
+        }
+        self.wish = capped.or(wish);
     }
 
     /// Since the start of the provider's visit, when it has to have answered.

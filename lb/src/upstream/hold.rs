@@ -11,7 +11,6 @@ use super::endpoint;
 use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
 use crate::policy::aimd::{Outcome, Params};
-use crate::policy::cooldown::LONGEST_WISH;
 use crate::policy::draw::Draw;
 use crate::policy::health::{Ejection, Transition, Verdict};
 use crate::policy::outcome::{Cooling, Ended, Rules, StatusSet};
@@ -148,8 +147,8 @@ impl Hold {
             Cooling::Clear => entry.succeed(self.started),
             Cooling::Leave => {}
             Cooling::Start => {
-                let wish = wish.unwrap_or_default().min(LONGEST_WISH);
-                entry.cool(now, link.cooldown.max(wish), reason, &self.chain.name);
+                let span = link.cooldown.max(wish.unwrap_or_default());
+                entry.cool(now, span, reason, &self.chain.name);
             }
         }
     }

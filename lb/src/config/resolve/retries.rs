@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     bound, check,
-    context::{Context, NULL, Whole},
+    context::{Context, DAY_MS, NULL, Whole},
     fallback, status,
 };
 use crate::config::{Retries, diagnostic::Diagnostic, path::Path, raw};
@@ -27,6 +27,12 @@ pub(super) fn retries(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> R
         cap,
         on_status: status::list(cx, at, "on_status", &raw.on_status, &STATUSES),
         unanswered_posts: cx.flag(at, "retry_unanswered_posts", &raw.retry_unanswered_posts, true),
+        max_retry_after: fallback::on(cx.time(
+            at,
+            "max_retry_after_ms",
+            &raw.max_retry_after_ms,
+            Whole::new(300_000, 0..=DAY_MS),
+        )),
         total_deadline: raw
             .total_deadline_ms
             .as_ref()

@@ -17,6 +17,7 @@ pub(in crate::metrics) struct Endpoints {
     pub(in crate::metrics) probes: IntCounterVec,
     pub(in crate::metrics) breaker: IntGaugeVec,
     pub(in crate::metrics) retries: IntCounterVec,
+    pub(in crate::metrics) retry_after_capped: IntCounterVec,
     pub(in crate::metrics) cooldown: IntGaugeVec,
 }
 
@@ -73,6 +74,11 @@ impl Endpoints {
                 "lb_retries_total",
                 "Retries in the provider: sent, or not made for want of budget or of time.",
                 &["provider", "outcome"],
+            ),
+            retry_after_capped: make.counters(
+                "lb_retry_after_capped_total",
+                "Answers that asked to be left alone for longer than the provider is believed.",
+                &["provider"],
             ),
             cooldown: make.gauges(
                 "lb_cooldown_active",

@@ -113,7 +113,7 @@ impl Answer {
             self.out = scratch::take_write();
         }
         match &mut self.framing {
-            ResponseBody::Chunked => write_chunk_line(&mut self.out, data.len()),
+            ResponseBody::Chunked => write_chunk_line(&mut self.out, data.len() as u64),
             ResponseBody::Length(left) => match left.checked_sub(data.len() as u64) {
                 Some(rest) => {
                     *left = rest;
