@@ -38,7 +38,7 @@ fn read(raw: &str, size: usize) -> Vec<(String, String)> {
     all
 }
 
-// [HTTP-54]
+// [HTTP-58]
 #[test]
 fn requests_are_the_same_however_they_come() {
     let raw = "GET /a HTTP/1.1\r\nhost: h\r\n\r\nPOST /b HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello\
