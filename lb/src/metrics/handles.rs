@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, RetryOutcome, Role};
+use super::{AttemptOutcome, Gaps, HedgeOutcome, Metrics, RequestOutcome, RetryOutcome, Role};
 
 /// Counts of one name a client can put in `model`.
 #[derive(Clone, Debug)]
@@ -185,12 +185,18 @@ pub struct ProviderMetrics {
     /// Wishes to be left alone that were longer than is believed.
     pub retry_after_capped: IntCounter,
     retries: [IntCounter; RetryOutcome::ALL.len()],
+    hedges: [IntCounter; HedgeOutcome::ALL.len()],
 }
 
 impl ProviderMetrics {
     /// The counter of retries that came to this.
     pub fn retries(&self, outcome: RetryOutcome) -> &IntCounter {
         &self.retries[outcome as usize]
+    }
+
+    /// The counter of second attempts beside a slow one that came to this.
+    pub fn hedges(&self, outcome: HedgeOutcome) -> &IntCounter {
+        &self.hedges[outcome as usize]
     }
 }
 
@@ -328,6 +334,11 @@ impl Metrics {
             rate_limit_factor: self.endpoints.rate_limit_factor.with_label_values(&[provider]),
             breaker: self.endpoints.breaker.with_label_values(&[provider]),
             retry_after_capped: self.endpoints.retry_after_capped.with_label_values(&[provider]),
+            hedges: HedgeOutcome::ALL.map(|outcome| {
+                self.endpoints
+                    .hedges
+                    .with_label_values(&[provider, outcome.as_str()])
+            }),
             retries: RetryOutcome::ALL.map(|outcome| {
                 self.endpoints
                     .retries

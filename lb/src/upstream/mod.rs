@@ -49,7 +49,7 @@ pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::Provider;
 pub use route::{Route, To};
-pub use run::{Refused, Run, Sent, Step};
+pub use run::{Hedging, Refused, Run, Sent, Step};
 pub use site::{Site, sites};
 pub use state::{
     BreakerState, CooldownState, EndpointState, KernelState, LimitState, ModelLimits, ModelState, PoolState,

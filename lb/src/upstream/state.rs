@@ -161,6 +161,8 @@ pub struct RetriesState {
     pub window_retries: u32,
     /// Whether another would be within the budget.
     pub allowed: bool,
+    /// Milliseconds after which a second attempt begins beside a slow one, paid for like a retry; `None` is never.
+    pub hedge_after_ms: Option<f64>,
 }
 
 /// An endpoint's health.
@@ -329,6 +331,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             window_requests: budget.requests,
             window_retries: budget.retries,
             allowed: provider.purse.allows(now),
+            hedge_after_ms: provider.config.retries.hedge_after.map(millis),
         },
         endpoints: endpoints.collect(),
     }

@@ -54,7 +54,10 @@ fn agrees(seen: &Seen, raw: &[u8]) {
             assert_eq!(length, Ok(request.payload.len()), "the length is the payload's");
         }
         if codings == 0 && lengths.is_empty() {
-            assert!(request.payload.is_empty(), "there is no body that nobody announced");
+            assert!(
+                request.payload.is_empty(),
+                "there is no body that nobody announced"
+            );
         }
     }
 }

@@ -17,6 +17,7 @@ pub(in crate::metrics) struct Endpoints {
     pub(in crate::metrics) probes: IntCounterVec,
     pub(in crate::metrics) breaker: IntGaugeVec,
     pub(in crate::metrics) retries: IntCounterVec,
+    pub(in crate::metrics) hedges: IntCounterVec,
     pub(in crate::metrics) retry_after_capped: IntCounterVec,
     pub(in crate::metrics) cooldown: IntGaugeVec,
 }
@@ -73,6 +74,11 @@ impl Endpoints {
             retries: make.counters(
                 "lb_retries_total",
                 "Retries in the provider: sent, or not made for want of budget or of time.",
+                &["provider", "outcome"],
+            ),
+            hedges: make.counters(
+                "lb_hedges_total",
+                "Second attempts beside a slow one, by what they came to; or not made for want of budget or of room.",
                 &["provider", "outcome"],
             ),
             retry_after_capped: make.counters(

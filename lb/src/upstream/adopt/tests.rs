@@ -113,7 +113,7 @@ impl Rig {
     fn end(&self, (mut run, attempt): (Run, Attempt), ended: &Ended) {
         match attempt.settle(&mut run, self.now, ended, Draw::new(0.0)) {
             Settled::Committed(tail) | Settled::PassOn(tail) => tail.clean_end(),
-            Settled::Again(_) | Settled::Onward | Settled::Fail => {}
+            Settled::Again(_) | Settled::Fail | Settled::Onward | Settled::Yielded => {}
         }
     }
 
