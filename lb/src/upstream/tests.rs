@@ -9,6 +9,8 @@ use crate::policy::draw::Draw;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 
+mod room;
+
 const TEXT: &str = "
 version: 1
 listeners: [{ name: l, address: '127.0.0.1:0' }]
@@ -38,6 +40,7 @@ fn table(text: &str) -> (Table, Metrics) {
     let mut context = Context {
         metrics: &metrics,
         keys: &keys,
+        sites: &sites(&config, |_, _, _| Vec::new()),
         now: Instant::default(),
         before: None,
         draw: &mut || Draw::new(0.0),

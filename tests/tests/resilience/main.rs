@@ -6,6 +6,7 @@
 mod breaker;
 mod cooldown;
 mod deadlines;
+mod hedging;
 mod layers;
 mod retries;
 

@@ -30,6 +30,7 @@ pub fn load(ended: &Ended, elapsed: Duration) -> Option<Sample> {
         | Ended::Dns
         | Ended::Drained
         | Ended::NotSent
+        | Ended::Outrun
         | Ended::Refused { .. }
         | Ended::StaleConnection
         | Ended::TotalDeadline

@@ -8,6 +8,7 @@ use crate::policy::time::Instant;
 
 mod model;
 mod retry;
+mod rival;
 
 const LATE: Duration = Duration::from_secs(20);
 
@@ -25,6 +26,7 @@ fn rules<'a>(on_status: &'a StatusSet, steered: Option<&'a Params>) -> Rules<'a>
         last: false,
         retry: false,
         elsewhere: false,
+        rival: false,
         asks_for_long: false,
         replayable: true,
         repeatable: true,
@@ -115,6 +117,7 @@ fn failures() -> Vec<Row> {
         (Ended::ClientGone, Neutral, Neutral, Leave, Fail),
         (Ended::Drained, Neutral, Neutral, Leave, Fail),
         (Ended::NotSent, Neutral, Neutral, Leave, Failover),
+        (Ended::Outrun, Neutral, Neutral, Leave, Fail),
         (Ended::TotalDeadline, Neutral, Neutral, Leave, Fail),
         (Ended::VisitDeadline, Neutral, Neutral, Leave, Failover),
     ]
