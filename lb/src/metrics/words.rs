@@ -38,6 +38,8 @@ pub enum AttemptOutcome {
     Embedded,
     /// The first-token deadline passed.
     FirstTokenTimeout,
+    /// This machine had no socket for it.
+    NoSocket,
     /// The response was committed.
     Ok,
     /// A response that was no valid HTTP.
@@ -58,12 +60,13 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Cancelled,
         Self::Connect,
         Self::Empty,
         Self::Embedded,
         Self::FirstTokenTimeout,
+        Self::NoSocket,
         Self::Ok,
         Self::Protocol,
         Self::Refused,
@@ -82,6 +85,7 @@ impl AttemptOutcome {
             Self::Empty => "empty",
             Self::Embedded => "embedded_error",
             Self::FirstTokenTimeout => "first_token_timeout",
+            Self::NoSocket => "no_socket",
             Self::Ok => "ok",
             Self::Protocol => "protocol",
             Self::Refused => "refused",

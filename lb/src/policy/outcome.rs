@@ -58,6 +58,8 @@ pub enum Ended {
         /// 400 to 599.
         code: u16,
     },
+    /// This machine had no socket to send it with: it is out of descriptors, ports or memory.
+    NoSocket,
     /// A local limit, or another request that was faster, kept the attempt from being sent.
     NotSent,
     /// No response head in time.
@@ -245,6 +247,7 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         Ended::ClientGone
         | Ended::Dns
         | Ended::Drained
+        | Ended::NoSocket
         | Ended::NotSent
         | Ended::Refused { .. }
         | Ended::StaleConnection
@@ -296,6 +299,7 @@ fn cooling(ended: &Ended, rules: &Rules<'_>) -> Cooling {
         | Ended::Dns
         | Ended::Drained
         | Ended::LateError { .. }
+        | Ended::NoSocket
         | Ended::NotSent
         | Ended::Refused { .. }
         | Ended::Signalled

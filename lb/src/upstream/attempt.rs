@@ -307,6 +307,7 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Embedded { .. } => AttemptOutcome::Embedded,
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
+        Ended::NoSocket => AttemptOutcome::NoSocket,
         Ended::ReadTimeout | Ended::TotalDeadline | Ended::VisitDeadline => AttemptOutcome::Timeout,
         Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,

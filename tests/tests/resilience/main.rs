@@ -8,6 +8,7 @@ mod cooldown;
 mod deadlines;
 mod layers;
 mod retries;
+mod sockets;
 
 use lb_tests::daemon::Lb;
 use serde_json::Value;
