@@ -9,6 +9,7 @@ mod deadlines;
 mod hedging;
 mod layers;
 mod retries;
+mod sockets;
 
 use lb_tests::daemon::Lb;
 use serde_json::Value;
