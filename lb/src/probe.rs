@@ -69,6 +69,8 @@ async fn ask(client: &Client, probe: &Probe, target: Target<'_>) -> Result<Probe
             set: if *auth { target.fields } else { &[] },
         },
         body: None,
+        trailers: None,
+        takes_trailers: false,
         upgrade: None,
     };
     // Fresh, since whether a connection can be made is half of the question.

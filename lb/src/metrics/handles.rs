@@ -128,23 +128,31 @@ pub struct PoolMetrics {
 /// An endpoint's series.
 #[derive(Clone, Debug)]
 pub struct EndpointMetrics {
-    /// 1 while healthy.
+    /// Addresses that are healthy.
     pub healthy: IntGauge,
-    /// 1 while ejected.
+    /// Addresses that are ejected.
     pub ejected: IntGauge,
-    /// 1 while half-open.
+    /// Addresses that are half-open.
     pub half_open: IntGauge,
     /// Attempts until their body ends.
     pub in_flight: IntGauge,
+    /// Connections with requests on them.
+    pub busy_connections: IntGauge,
+    /// Connections without.
+    pub idle_connections: IntGauge,
     ejections: Vec<(&'static str, IntCounter)>,
     probes: [(&'static str, IntCounter); 4],
 }
 
 impl EndpointMetrics {
-    /// The endpoint is no more: it is in no state.
+    /// The endpoint is no more: it is in no state, and has no connections that would take a request.
     pub fn clear_state(&self) {
-        for state in [&self.healthy, &self.ejected, &self.half_open] {
-            state.set(0);
+        let connections = [&self.busy_connections, &self.idle_connections];
+        for gauge in [&self.healthy, &self.ejected, &self.half_open]
+            .into_iter()
+            .chain(connections)
+        {
+            gauge.set(0);
         }
     }
 
@@ -195,7 +203,7 @@ impl ProviderMetrics {
 /// The series of one model's cooldown at one endpoint.
 #[derive(Clone, Debug)]
 pub struct CooldownMetrics {
-    /// 1 while it is left alone.
+    /// Addresses at which it is left alone.
     pub active: IntGauge,
 }
 
@@ -289,7 +297,13 @@ impl Metrics {
                 .state
                 .with_label_values(&[provider, endpoint, state])
         };
+        let connections = |state: &str| {
+            let labels = &[provider, endpoint, state];
+            self.endpoints.connections.with_label_values(labels)
+        };
         EndpointMetrics {
+            busy_connections: connections("busy"),
+            idle_connections: connections("idle"),
             healthy: state("healthy"),
             ejected: state("ejected"),
             half_open: state("half_open"),

@@ -249,6 +249,8 @@ async fn send(
         host: &route.host,
         headers: prepared.headers.fields(&provider.fields, &passes),
         body: outgoing.body.pieces(),
+        trailers: prepared.trailers(),
+        takes_trailers: prepared.headers.takes_trailers(),
         upgrade: prepared.upgrade.as_ref(),
     };
     let deadline = deadline.map(|at| worker.shared.clock.tokio(at));

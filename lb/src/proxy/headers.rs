@@ -117,6 +117,15 @@ impl Forwardable {
         self
     }
 
+    /// Whether the client takes trailers (`te: trailers`), and so the provider may send them.
+    pub(super) fn takes_trailers(&self) -> bool {
+        let says = |value: &HeaderValue| {
+            let mut codings = value.as_bytes().split(|byte| *byte == b',');
+            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        };
+        http1::has(&self.client, &header::TE) && self.client.get_all(header::TE).iter().any(says)
+    }
+
     /// The client's own.
     pub(super) fn client(&self) -> &HeaderMap {
         &self.client
@@ -273,6 +282,11 @@ pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, ran
     if let Some(kept) = given.filter(|value| value.len() <= 128) {
         return kept.clone();
     }
+    new_request_id(unix_millis, random)
+}
+
+/// A new one.
+pub(super) fn new_request_id(unix_millis: u64, random: u128) -> HeaderValue {
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;
     let random = random & 0x0fff_3fff_ffff_ffff_ffff;
     let bytes = (time | (0x7 << 76) | (0x2 << 62) | random).to_be_bytes();

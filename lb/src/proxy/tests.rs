@@ -4,6 +4,8 @@
 //! and again, and ended after one poll more each time: there is no place at which it waits that is not tried. Whatever
 //! it held has to be back afterwards.
 
+mod http2;
+
 use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,9 +27,9 @@ use super::{Budget, Via};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
-use crate::net::{self, Client, Destination};
+use crate::net::{self, Client, Destination, Protocol};
 use crate::policy::draw::Draw;
-use crate::upstream::{Context as Building, Table};
+use crate::upstream::{Context as Building, Table, sites};
 
 /// What a client says, with a pause between the parts, and what a provider answers to whatever it is asked.
 struct Way {
@@ -50,6 +52,28 @@ enum Turn {
     FirstOfTwo,
     /// The second.
     SecondOfTwo,
+}
+
+/// Counts who has been asked, and says whose turn it is to answer.
+struct Turns(watch::Sender<usize>, Turn);
+
+impl Turns {
+    /// One more has been asked; whether it is to answer, as soon as it is.
+    async fn mine(&self) -> bool {
+        let Self(asked, turn) = self;
+        let mut others = asked.subscribe();
+        let mut number = 0;
+        asked.send_modify(|asked| {
+            *asked += 1;
+            number = *asked;
+        });
+        let answers = match turn {
+            Turn::All | Turn::BothOfTwo => true,
+            Turn::FirstOfTwo => number == 1,
+            Turn::SecondOfTwo => number == 2,
+        };
+        answers && (*turn == Turn::All || others.wait_for(|asked| *asked > 1).await.is_ok())
+    }
 }
 
 fn post(path: &str, fields: &str, body: &str) -> Vec<Vec<u8>> {
@@ -197,12 +221,13 @@ fn config(address: std::net::SocketAddr) -> Config {
     }
 }
 
-fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
+fn worker(config: &Config, address: std::net::SocketAddr, protocol: Protocol) -> Arc<Worker> {
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&[Duration::from_secs(1)]));
     let mut building = Building {
         metrics: &metrics,
         keys: &[None, None, None],
+        sites: &sites(config, |_, _, _| Vec::new()),
         now: clock.now(),
         before: None,
         draw: &mut || Draw::new(0.0),
@@ -216,7 +241,7 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
         max_streams: 1,
     };
     let route = || Route {
-        destination: Arc::new(Destination::new(&[address], None, limits, 1)),
+        destination: Arc::new(Destination::new(&[address], None, limits, 1).speaking(protocol)),
         host: HeaderValue::from_static("origin"),
         files: [0; 32],
     };
@@ -265,17 +290,9 @@ async fn pause() {
 }
 
 /// Answers every connection whose turn it is with these parts.
-async fn provide(listener: TcpListener, parts: &'static [&'static [u8]], turn: Turn) {
-    let asked = watch::Sender::new(0);
-    let mut number = 0;
+async fn provide(listener: TcpListener, parts: &'static [&'static [u8]], turns: Arc<Turns>) {
     while let Ok((mut stream, _)) = listener.accept().await {
-        let (asked, mut others) = (asked.clone(), asked.subscribe());
-        number += 1;
-        let answers = match turn {
-            Turn::All | Turn::BothOfTwo => true,
-            Turn::FirstOfTwo => number == 1,
-            Turn::SecondOfTwo => number == 2,
-        };
+        let turns = Arc::clone(&turns);
         tokio::spawn(async move {
             let mut buffer = [0; 8192];
             let mut all = Vec::new();
@@ -290,8 +307,7 @@ async fn provide(listener: TcpListener, parts: &'static [&'static [u8]], turn: T
                     break;
                 }
             }
-            asked.send_modify(|asked| *asked += 1);
-            if !answers || (turn != Turn::All && others.wait_for(|asked| *asked > 1).await.is_err()) {
+            if !turns.mine().await {
                 drop(stream.read(&mut buffer).await);
                 return;
             }
@@ -344,11 +360,18 @@ fn held(worker: &Worker) -> Vec<(String, String)> {
 }
 
 /// One request whose connection is dropped after so many polls; whether it had ended before.
-async fn once(way: &Way, polls: usize) -> bool {
+async fn once(way: &Way, protocol: Protocol, polls: usize) -> bool {
+    let parts = way.provider;
     let origin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = origin.local_addr().expect("bound");
-    let worker = worker(&config(address), address);
-    let provider = tokio::spawn(provide(origin, way.provider, way.turn));
+    let turns = Arc::new(Turns(watch::Sender::new(0), way.turn));
+    let worker = worker(&config(address), address, protocol);
+    let provider = tokio::spawn(async move {
+        match protocol {
+            Protocol::Http2 => http2::provide(origin, parts, turns).await,
+            Protocol::Auto | Protocol::Http1 => provide(origin, parts, turns).await,
+        }
+    });
     let front = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let mut client = TcpStream::connect(front.local_addr().expect("bound"))
         .await
@@ -382,6 +405,9 @@ async fn once(way: &Way, polls: usize) -> bool {
         let seen = String::from_utf8_lossy(&seen);
         assert!(seen.contains(way.seen), "{}: {seen}", way.name);
     }
+    if protocol == Protocol::Http2 {
+        http2::let_go(&worker).await;
+    }
     let left = held(&worker);
     assert!(
         left.is_empty(),
@@ -396,11 +422,19 @@ async fn once(way: &Way, polls: usize) -> bool {
 #[tokio::test]
 async fn a_request_that_is_dropped_wherever_it_waits_gives_back_all_it_held() {
     for way in ways().into_iter().chain(races()) {
-        let mut polls = 0;
-        while !once(&way, polls).await {
-            polls += 1;
-            assert!(polls < 300, "{} never ends", way.name);
+        drop_everywhere(&way, Protocol::Http1).await;
+        // Upgrades go by HTTP/1.1 whatever is set.
+        if way.seen != "pong" {
+            drop_everywhere(&way, Protocol::Http2).await;
         }
-        assert!(polls > 5, "{} waits nowhere?", way.name);
     }
+}
+
+async fn drop_everywhere(way: &Way, protocol: Protocol) {
+    let mut polls = 0;
+    while !once(way, protocol, polls).await {
+        polls += 1;
+        assert!(polls < 300, "{} never ends over {protocol:?}", way.name);
+    }
+    assert!(polls > 5, "{} waits nowhere over {protocol:?}?", way.name);
 }

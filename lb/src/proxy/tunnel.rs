@@ -1,7 +1,7 @@
 //! A connection that was switched to another protocol: bytes both ways until either side ends it.
 //!
 //! It is a request in flight for as long as it lasts: its slot, its place on the endpoint and its entry in the books ride
-//! in it. Nothing is looked into and nothing repeated. hyper's part is over with the head of the 101; the client's socket
+//! in it. Nothing is looked into and nothing repeated. HTTP's part is over with the head of the 101; the client's socket
 //! comes back from it with whatever the client sent ahead.
 
 use std::io;

@@ -42,8 +42,8 @@ async fn a_model_that_was_busy_is_left_alone_and_everyone_can_see_why() {
         panic!("one model cools at one endpoint")
     };
     let expected = json!({
-        "upstream_model": "gpu-model", "provider": "gpu", "endpoint": "gpu-0", "state": "cooling",
-        "reason": "status", "by": "chat", "for_ms": entry["for_ms"],
+        "upstream_model": "gpu-model", "provider": "gpu", "endpoint": "gpu-0",
+        "address": gpu.address().to_string(), "state": "cooling", "reason": "status", "by": "chat", "for_ms": entry["for_ms"],
     });
     assert_eq!(*entry, expected);
     let left = entry["for_ms"].as_u64().expect("it cools");

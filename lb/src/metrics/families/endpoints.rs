@@ -9,6 +9,7 @@ use super::Maker;
 pub(in crate::metrics) struct Endpoints {
     pub(in crate::metrics) state: IntGaugeVec,
     pub(in crate::metrics) in_flight: IntGaugeVec,
+    pub(in crate::metrics) connections: IntGaugeVec,
     pub(in crate::metrics) ejections: IntCounterVec,
     pub(in crate::metrics) fail_open: IntCounterVec,
     pub(in crate::metrics) pending: IntGaugeVec,
@@ -27,13 +28,18 @@ impl Endpoints {
         Self {
             state: make.gauges(
                 "lb_endpoint_state",
-                "1 for the state the endpoint is in.",
+                "Addresses of the endpoint that are in the state.",
                 &["provider", "endpoint", "state"],
             ),
             in_flight: make.gauges(
                 "lb_endpoint_in_flight",
                 "Attempts in flight at the endpoint, until the body ends.",
                 endpoint,
+            ),
+            connections: make.gauges(
+                "lb_upstream_connections",
+                "Connections to the endpoint, by whether requests are on them.",
+                &["provider", "endpoint", "state"],
             ),
             ejections: make.counters(
                 "lb_ejections_total",
@@ -82,7 +88,7 @@ impl Endpoints {
             ),
             cooldown: make.gauges(
                 "lb_cooldown_active",
-                "1 while the upstream model is left alone at the endpoint.",
+                "Addresses of the endpoint at which the upstream model is left alone.",
                 &["model", "provider", "endpoint"],
             ),
         }

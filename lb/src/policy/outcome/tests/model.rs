@@ -2,6 +2,7 @@
 //! combination of rules.
 
 use super::*;
+use crate::policy::limiter::Sample;
 
 /// One row: what the endpoint's health is told, when the request goes to another target, and what it does otherwise.
 struct Row {
@@ -290,6 +291,30 @@ fn the_table_is_the_same_told_row_by_row() {
                 "of {ended:?} under {rules:?}"
             );
         }
+    }
+}
+
+// [LIMITER-3]
+#[test]
+fn what_speaks_for_a_lower_limit_is_what_fails_an_endpoint_and_what_says_not_now() {
+    let (on_status, elapsed) = (on_status(), Duration::from_millis(7));
+    for ended in endings() {
+        let rules = Rules {
+            count_backpressure: true,
+            ..rules(&on_status, None)
+        };
+        let not_now = matches!(
+            ended,
+            Ended::LateError {
+                code: 429 | 503 | 529
+            }
+        );
+        let wanted = match judge(&ended, &rules).health {
+            Verdict::Success => Some(Sample::Committed(elapsed)),
+            Verdict::Failure => Some(Sample::Failed),
+            Verdict::Neutral => not_now.then_some(Sample::Failed),
+        };
+        assert_eq!(load(&ended, elapsed), wanted, "of {ended:?}");
     }
 }
 

@@ -23,6 +23,7 @@ fn table(more: &str) -> (Table, Metrics) {
     let mut context = Context {
         metrics: &metrics,
         keys: &keys,
+        sites: &crate::upstream::sites(&config, |_, _, _| Vec::new()),
         now: Instant::default(),
         before: None,
         draw: &mut || Draw::new(0.0),
