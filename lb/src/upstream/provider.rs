@@ -90,20 +90,40 @@ fn is_cooling(entries: &[Arc<Entry>], place: usize, now: Instant) -> bool {
 impl Provider {
     /// How a target of this provider with that load and those cooldowns stands.
     pub(super) fn standing(&self, now: Instant, load: Candidate, entries: &[Arc<Entry>]) -> Standing {
+        self.standing_if(now, load, entries, || self.is_full(now))
+    }
+
+    /// The same for a request that has a slot.
+    pub(super) fn standing_with_slot(
+        &self,
+        now: Instant,
+        load: Candidate,
+        entries: &[Arc<Entry>],
+    ) -> Standing {
+        self.standing_if(now, load, entries, || !self.wait(now).is_zero())
+    }
+
+    fn standing_if(
+        &self,
+        now: Instant,
+        load: Candidate,
+        entries: &[Arc<Entry>],
+        is_full: impl FnOnce() -> bool,
+    ) -> Standing {
         if let Some(until) = self.gate.as_ref().and_then(|gate| gate.refuses(now)) {
             return Standing::Barred { until };
         }
         let places = self.endpoints.iter().enumerate();
         let mut within = places.filter(|(_, endpoint)| endpoint.is_in(now)).peekable();
-        if within.peek().is_none() {
-            return if self.fail_open {
-                Standing::Out
-            } else {
-                self.barred(now)
-            };
+        let is_out = within.peek().is_none();
+        if is_out && !self.fail_open {
+            return self.barred(now);
         }
-        if self.is_full(now) {
+        // Before it is out: fail-open has no more room than anyone. [TABLE-8]
+        if is_full() {
             Standing::Full
+        } else if is_out {
+            Standing::Out
         } else if within.all(|(place, _)| is_cooling(entries, place, now)) {
             Standing::Cooling
         } else {
@@ -127,19 +147,6 @@ impl Provider {
         self.endpoints.iter().enumerate().any(|(place, endpoint)| {
             !wish.tried.contains(place) && endpoint.is_in(now) && !is_cooling(wish.entries, place, now)
         })
-    }
-
-    /// The same for a request that has a slot.
-    pub(super) fn standing_with_slot(
-        &self,
-        now: Instant,
-        load: Candidate,
-        entries: &[Arc<Entry>],
-    ) -> Standing {
-        match self.standing(now, load, entries) {
-            Standing::Full if self.wait(now).is_zero() => Standing::Ready(load),
-            standing => standing,
-        }
     }
 
     /// Attempts in flight.

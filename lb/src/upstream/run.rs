@@ -156,6 +156,11 @@ impl Run {
             let (link, fail_open, last) = match self.cascade.next(standings.as_slice(), draw()) {
                 cascade::Step::Wait { until } => return Step::Wait(until),
                 cascade::Step::Stop(stop) => {
+                    // A slot whose target cannot be attempted after all is for another, and so are the other targets
+                    // for this request. [TABLE-9]
+                    if self.place.take().is_some() {
+                        continue;
+                    }
                     if self.pass_again(now, standings.as_slice(), draw()) {
                         continue;
                     }
@@ -300,6 +305,8 @@ impl Run {
             provider.metrics.retries(RetryOutcome::Deadline).inc();
             return false;
         }
+        // A retry whose provider could not be had is not made.
+        self.charge = None;
         self.cascade.begin_pass(now + wait);
         true
     }

@@ -9,6 +9,8 @@ use crate::policy::draw::Draw;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 
+mod room;
+
 const TEXT: &str = "
 version: 1
 listeners: [{ name: l, address: '127.0.0.1:0' }]

@@ -25,6 +25,21 @@ pub struct Plant {
 }
 
 impl Plant {
+    /// A plant whose median first-token time is `base` seconds when idle, which takes `decode` seconds for the rest of
+    /// an answer, slows down at about `knee` requests and has room for `limit`.
+    pub const fn new(base: f64, knee: f64, decode: f64, limit: f64) -> Self {
+        Self {
+            arrivals: 0.0,
+            base,
+            knee,
+            exponent: 1.35,
+            decode,
+            nominal: knee,
+            spread: 0.45,
+            limit,
+        }
+    }
+
     /// The plant of that number: each is short of capacity in its own way.
     pub fn numbered(number: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(0x5EED ^ number);

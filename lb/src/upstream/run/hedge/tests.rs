@@ -4,7 +4,7 @@ use super::*;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::upstream::run::{Sent, Step};
-use crate::upstream::{Context, Settled, Table};
+use crate::upstream::{Context, Settled, Table, sites};
 
 /// One provider of two endpoints, and one behind it; `more` is set for the first one's retries.
 fn table(more: &str) -> (Table, Metrics) {
@@ -23,7 +23,7 @@ fn table(more: &str) -> (Table, Metrics) {
     let mut context = Context {
         metrics: &metrics,
         keys: &keys,
-        sites: &crate::upstream::sites(&config, |_, _, _| Vec::new()),
+        sites: &sites(&config, |_, _, _| Vec::new()),
         now: Instant::default(),
         before: None,
         draw: &mut || Draw::new(0.0),
