@@ -62,7 +62,7 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Cancelled,
         Self::Connect,
         Self::Empty,

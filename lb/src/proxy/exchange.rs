@@ -30,7 +30,7 @@ mod head;
 mod hedged;
 mod refusing;
 
-use head::judge_head;
+use head::{is_event_stream, judge_head};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
@@ -134,7 +134,7 @@ pub(super) async fn exchange(
 
 /// What the client is told when no provider's answer is.
 fn unanswered(
-    (prepared, reveal): (&Prepared, Reveal),
+    (prepared, server): (&Prepared, &Server),
     refusal: &Refusal,
     mut account: Account,
     attempts: u32,
@@ -146,7 +146,7 @@ fn unanswered(
     }
     let mut response = refusal.response(attempts);
     account.answered_whole(&response);
-    headers::reveal_attempts(response.headers_mut(), attempts, reveal);
+    headers::reveal_attempts(response.headers_mut(), attempts, server.reveal);
     Ok(response)
 }
 
