@@ -19,7 +19,7 @@ pub use handles::{
     CooldownMetrics, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics,
 };
 pub use kernel::TrafficMetrics;
-pub use words::{AttemptOutcome, RequestOutcome, RetryOutcome, Role};
+pub use words::{AttemptOutcome, HedgeOutcome, RequestOutcome, RetryOutcome, Role};
 
 #[cfg(test)]
 mod tests;

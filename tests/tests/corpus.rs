@@ -1,6 +1,10 @@
 //! Replays the fuzzers' corpora, so that what they found once stays found without a nightly compiler.
 
 #[cfg(test)]
+#[path = "../fuzz/checks/http1_request.rs"]
+mod http1_request;
+
+#[cfg(test)]
 #[path = "../fuzz/checks/http1_response.rs"]
 mod http1_response;
 
@@ -13,7 +17,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{http1_response, segments};
+    use super::{http1_request, http1_response, segments};
 
     /// Runs `check` on every file of one corpus and returns how many there were.
     #[expect(
@@ -35,6 +39,12 @@ mod tests {
             check(&fs::read(input).unwrap());
         }
         inputs.len()
+    }
+
+    // [HTTP-58]
+    #[test]
+    fn requests_of_the_corpus_are_read_alike_in_every_split() {
+        assert!(replay("http1_request", http1_request::check) >= 20);
     }
 
     // [NET-8]

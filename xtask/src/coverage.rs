@@ -1,7 +1,11 @@
 //! `cargo xtask coverage`: lines that no test runs, where none may be left.
+//!
+//! The suite builds lb's unit tests with counters and nothing else, so that CI measures coverage by the one run of them
+//! that it makes anyway: what is left for its step is to read the profiles.
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,140 +16,170 @@ use crate::{
     ci::Outcome,
     command::{self, Failure, Result},
     ebpf::llvm,
+    suite,
 };
 
 /// What must be covered whole: all that decides, and nothing that only moves bytes.
 const WHOLE: [&str; 3] = ["lb/src/policy/", "lb/src/wire/", "lb/src/upstream/adopt.rs"];
 
+/// Stands before rustc in the suite's builds. Cargo keeps what is compiled so apart from what is not, but only of the
+/// workspace's own crates; dependencies are shared.
+const COMPILER: &str = "#!/bin/sh
+# Made by `cargo xtask`: the unit tests of lb count the lines they run, everything else is compiled as it is.
+case \" $* \" in
+*\" lb/src/lib.rs \"*\" --test \"*) exec \"$@\" -C instrument-coverage ;;
+*) exec \"$@\" ;;
+esac
+";
+
+/// The verb: runs lb's unit tests for nothing but their coverage.
 pub(crate) fn run() -> Result {
+    forget()?;
+    let mut tests = Command::new(binary()?);
+    tests
+        .current_dir(command::root().join("lb"))
+        .arg("--quiet")
+        .env("LLVM_PROFILE_FILE", profile());
+    command::run_quietly(&mut tests)?;
     match step()? {
         Outcome::Passed => Ok(()),
         Outcome::Skipped(reason) => Err(Failure::new(reason)),
     }
 }
 
-/// The step of CI: skips where there are no tools that read this compiler's profiles, except in CI.
-fn step() -> Result<Outcome> {
-    let llvm = llvm::version(Command::new("rustc"))?;
-    let tool = |name: &str| command::find(&format!("{name}-{llvm}"));
-    let (Some(profdata), Some(cov)) = (tool("llvm-profdata"), tool("llvm-cov")) else {
-        let reason = format!("coverage needs llvm-profdata-{llvm} and llvm-cov-{llvm} (Debian: llvm-{llvm})");
-        return if command::in_ci() {
-            Err(Failure::new(reason))
-        } else {
-            Ok(Outcome::Skipped(reason))
-        };
+/// Has `cargo` build lb's unit tests with counters, and these write what they count where [`step`] looks.
+pub(crate) fn count(cargo: &mut Command) -> Result {
+    let compiler = command::root().join("target/rustc-with-counters");
+    // Left alone when nothing changed: cargo would ask a newer compiler for its version again.
+    if fs::read_to_string(&compiler).ok().as_deref() != Some(COMPILER) {
+        let wrong = |error| Failure::new(format!("{}: {error}", compiler.display()));
+        fs::write(&compiler, COMPILER).map_err(wrong)?;
+        fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).map_err(wrong)?;
+    }
+    cargo
+        .env("RUSTC_WORKSPACE_WRAPPER", compiler)
+        .env("LLVM_PROFILE_FILE", profile());
+    Ok(())
+}
+
+/// Drops the profiles of earlier runs: they would count lines that nothing runs any more.
+pub(crate) fn forget() -> Result {
+    match fs::remove_dir_all(folder()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::new(format!("{}: {error}", folder().display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The step of CI, after the tests: skips where there are no tools that read this compiler's profiles, except in CI.
+pub(crate) fn step() -> Result<Outcome> {
+    let (profdata, cov) = match tools() {
+        Ok(tools) => tools,
+        Err(failure) if command::in_ci() => return Err(failure),
+        Err(failure) => return Ok(Outcome::Skipped(failure.to_string())),
     };
-    let target = command::root().join("target/coverage");
-    let profiles = target.join("profiles");
-    // Those of an earlier run would count lines that nothing runs any more.
-    drop(fs::remove_dir_all(&profiles));
-    let binary = tests(&target, &profiles)?;
-    let merged = profiles.join("all.profdata");
-    let raw =
-        fs::read_dir(&profiles).map_err(|error| Failure::new(format!("{}: {error}", profiles.display())))?;
+    let binary = binary()?;
+    let merged = folder().join("all.profdata");
+    let raw = fs::read_dir(folder())
+        .map_err(|error| Failure::new(format!("{}: {error}", folder().display())))?
+        .flatten()
+        .map(|file| file.path())
+        .filter(|file| file.extension().is_some_and(|end| end == "profraw"));
     let mut merge = Command::new(profdata);
-    merge
-        .args(["merge", "--sparse"])
-        .args(raw.flatten().map(|file| file.path()));
+    merge.args(["merge", "--sparse"]).args(raw);
     command::run_quietly(merge.arg("--output").arg(&merged))?;
     let mut export = Command::new(cov);
     export
-        .args(["export", "--summary-only", "--instr-profile"])
+        .args(["export", "--format=lcov", "--instr-profile"])
         .arg(&merged)
         .arg(&binary);
-    let report = serde_json::from_str(&command::capture(&mut export)?)
-        .map_err(|error| Failure::new(format!("bad report: {error}")))?;
-    let gaps = gaps(&report, &command::root());
+    let gaps = gaps(&command::capture(&mut export)?, &command::root());
     for gap in &gaps {
-        println!("{gap}");
+        println!("{gap}: runs in no test");
     }
     if gaps.is_empty() {
         println!("coverage: every line of {} runs in a test", WHOLE.join(", "));
         return Ok(Outcome::Passed);
     }
-    Err(Failure::new(format!(
-        "no test runs these lines; to see them: llvm-cov-{llvm} show --instr-profile {} {}",
-        merged.display(),
-        binary.display()
-    )))
+    Err(Failure::new(format!("{} lines run in no test", gaps.len())))
 }
 
-/// Builds lb's unit tests with counters and runs them; returns the binary.
-fn tests(target: &Path, profiles: &Path) -> Result<PathBuf> {
-    let mut build = command::cargo();
-    build
-        .args([
-            "test",
-            "--quiet",
-            "--locked",
-            "-p",
-            "lb",
-            "--lib",
-            "--no-run",
-            "--message-format=json",
-        ])
-        .env("CARGO_TARGET_DIR", target)
-        .env("RUSTFLAGS", "-C instrument-coverage")
-        .env("LLVM_PROFILE_FILE", profiles.join("build-%p.profraw"));
-    let messages = command::capture(&mut build)?;
-    let binary = messages
+/// llvm-profdata and llvm-cov, of the compiler's own LLVM: no other reads its profiles.
+pub(crate) fn tools() -> Result<(PathBuf, PathBuf)> {
+    let llvm = llvm::version(Command::new("rustc"))?;
+    let tool = |name: &str| command::find(&format!("{name}-{llvm}"));
+    tool("llvm-profdata").zip(tool("llvm-cov")).ok_or_else(|| {
+        Failure::new(format!(
+            "there is no llvm-profdata-{llvm} or no llvm-cov-{llvm} (Debian: llvm-{llvm})"
+        ))
+    })
+}
+
+fn folder() -> PathBuf {
+    command::root().join("target/coverage")
+}
+
+/// One file for each binary, into which its processes add what they counted: there may be one process for each test.
+fn profile() -> PathBuf {
+    folder().join("%m.profraw")
+}
+
+/// The unit tests of lb, built if they are not yet.
+fn binary() -> Result<PathBuf> {
+    let messages = command::capture(&mut suite::unit_tests()?)?;
+    messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["target"]["name"] == "lb" && message["profile"]["test"] == true)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .ok_or_else(|| Failure::new("cargo named no test binary"))?;
-    let mut run = Command::new(&binary);
-    run.current_dir(command::root().join("lb"))
-        .arg("--quiet")
-        .env("LLVM_PROFILE_FILE", profiles.join("lb-%p-%m.profraw"));
-    command::run_quietly(&mut run)?;
-    Ok(binary)
+        .ok_or_else(|| Failure::new("cargo named no test binary"))
 }
 
-/// One line for each file of [`WHOLE`] that is not covered whole.
-fn gaps(report: &Value, root: &Path) -> Vec<String> {
-    let files = report["data"][0]["files"].as_array().into_iter().flatten();
-    files
-        .filter_map(|file| {
-            let path = Path::new(file["filename"].as_str()?)
-                .strip_prefix(root)
-                .ok()?
-                .to_str()?;
-            let lines = &file["summary"]["lines"];
-            let (count, covered) = (lines["count"].as_u64()?, lines["covered"].as_u64()?);
-            // What a test would do where it fails is of no interest.
-            let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
-            let gap = WHOLE.iter().any(|prefix| path.starts_with(prefix)) && !is_test && covered < count;
-            gap.then(|| format!("{path}: {} of {count} lines do not run", count - covered))
-        })
-        .collect()
+/// Each line of [`WHOLE`] that the report, in the form of lcov, says never ran, as `FILE:LINE`.
+fn gaps(report: &str, root: &Path) -> Vec<String> {
+    let mut file = None;
+    let mut gaps = Vec::new();
+    for record in report.lines() {
+        match record.split_once(':') {
+            Some(("SF", path)) => {
+                let path = Path::new(path).strip_prefix(root).ok().and_then(Path::to_str);
+                file = path.filter(|path| {
+                    // What a test would do where it fails is of no interest.
+                    let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+                    !is_test && WHOLE.iter().any(|prefix| path.starts_with(prefix))
+                });
+            }
+            Some(("DA", line)) => {
+                if let (Some(file), Some((line, "0"))) = (file, line.split_once(',')) {
+                    gaps.push(format!("{file}:{line}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    gaps
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn only_files_that_must_be_whole_count() {
-        let file = |name: &str, covered: u64| json!({"filename": format!("/r/{name}"), "summary": {"lines": {"count": 10, "covered": covered}}});
+    fn only_lines_of_what_must_be_whole_count() {
         let files = [
-            file("lb/src/policy/aimd.rs", 9),
-            file("lb/src/policy/health.rs", 10),
-            file("lb/src/policy/health/tests.rs", 9),
-            file("lb/src/policy/health/tests/model.rs", 9),
-            file("lb/src/proxy/relay.rs", 1),
-            file("lb/src/upstream/adopt.rs", 7),
+            "lb/src/policy/aimd.rs",
+            "lb/src/policy/health/tests.rs",
+            "lb/src/policy/health/tests/model.rs",
+            "lb/src/proxy/relay.rs",
+            "lb/src/upstream/adopt.rs",
         ];
-        let report = json!({"data": [{"files": files}]});
+        let record = |file| format!("SF:/r/{file}\nFN:8,name\nDA:8,10\nDA:9,0\nLF:2\nend_of_record\n");
+        let report = files.map(record).concat();
         assert_eq!(
             gaps(&report, Path::new("/r")),
-            [
-                "lb/src/policy/aimd.rs: 1 of 10 lines do not run",
-                "lb/src/upstream/adopt.rs: 3 of 10 lines do not run"
-            ]
+            ["lb/src/policy/aimd.rs:9", "lb/src/upstream/adopt.rs:9"]
         );
+        assert_eq!(gaps(&report, Path::new("/elsewhere")), [""; 0]);
     }
 }

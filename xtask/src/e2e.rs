@@ -21,14 +21,14 @@ pub(crate) fn step() -> Result<Outcome> {
         return Ok(Outcome::Skipped("there are no kernel tests".into()));
     }
     if !command::in_ci() {
-        let skipped = command::capture(suite::built_in(suite::KERNEL).args(["--", "--skipped"]))?;
+        let skipped = command::capture(suite::built_in(suite::KERNEL)?.args(["--", "--skipped"]))?;
         if let Some(reason) = skipped.lines().find(|line| is_all(line)) {
             return Ok(Outcome::Skipped(reason.into()));
         }
         print!("{skipped}");
     }
     command::run(command::cargo().args(["build", "--quiet", "--release", "--locked"]))?;
-    let mut tests = suite::one(suite::KERNEL);
+    let mut tests = suite::one(suite::KERNEL)?;
     tests.args(if suite::nextest() {
         &["--test-threads=1"][..]
     } else {

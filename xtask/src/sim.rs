@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result {
-    let mut tests = suite::one("sim");
+    let mut tests = suite::one("sim")?;
     tests.env("LB_SIM_SEEDS", args.seeds.to_string());
     if let Some(seed) = args.seed {
         tests.env("LB_SIM_SEED", seed.to_string());

@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use crate::{
     command::{self, Result},
-    setup,
+    coverage, setup,
 };
 
 /// The test binary that needs root; it has a step of its own.
@@ -15,13 +15,13 @@ pub(crate) const KERNEL: &str = "kernel";
 
 /// Builds the workspace's programs and returns the path of `lb`.
 pub(crate) fn build_lb() -> Result<PathBuf> {
-    command::run(command::cargo().args(["build", "--quiet", "--workspace", "--bins", "--locked"]))?;
+    command::run(cargo()?.args(["build", "--quiet", "--workspace", "--bins", "--locked"]))?;
     Ok(command::root().join("target/debug/lb"))
 }
 
 /// A run of every test but the privileged ones.
 pub(crate) fn all() -> Result<Command> {
-    let mut command = runner();
+    let mut command = runner()?;
     command.arg("--no-fail-fast");
     if nextest() {
         command.args(["--filterset", &format!("not binary(={KERNEL})")]);
@@ -35,21 +35,37 @@ pub(crate) fn all() -> Result<Command> {
 }
 
 /// A run of the tests of one file below tests/tests.
-pub(crate) fn one(file: &str) -> Command {
-    let mut command = runner();
+pub(crate) fn one(file: &str) -> Result<Command> {
+    let mut command = runner()?;
     command.args(["--test", file]);
-    command
+    Ok(command)
 }
 
 /// As [`one`], by cargo's own runner, which hands arguments on to the tests.
-pub(crate) fn built_in(file: &str) -> Command {
-    let mut command = command::cargo();
-    command.args(["test", "--quiet", "--workspace", "--locked", "--test", file]);
-    command
+pub(crate) fn built_in(file: &str) -> Result<Command> {
+    cargo_test(&["--test", file])
 }
 
-fn runner() -> Command {
-    let mut command = command::cargo();
+/// A run of the examples in the documentation.
+pub(crate) fn doc() -> Result<Command> {
+    cargo_test(&["--doc"])
+}
+
+/// A build of the unit tests, which prints what it made for a program to read.
+pub(crate) fn unit_tests() -> Result<Command> {
+    cargo_test(&["--lib", "--no-run", "--message-format=json"])
+}
+
+fn cargo_test(what: &[&str]) -> Result<Command> {
+    let mut command = cargo()?;
+    command
+        .args(["test", "--quiet", "--workspace", "--locked"])
+        .args(what);
+    Ok(command)
+}
+
+fn runner() -> Result<Command> {
+    let mut command = cargo()?;
     // Passed tests are counted, not listed.
     let run: &[&str] = if nextest() {
         &["nextest", "run", "--cargo-quiet", "--status-level=slow"]
@@ -57,7 +73,14 @@ fn runner() -> Command {
         &["test", "--quiet"]
     };
     command.args(run).args(["--workspace", "--locked"]);
-    command
+    Ok(command)
+}
+
+/// Every run shares what is built, so every run builds for the one that measures coverage.
+fn cargo() -> Result<Command> {
+    let mut cargo = command::cargo();
+    coverage::count(&mut cargo)?;
+    Ok(cargo)
 }
 
 /// Whether the tests of `file` exist yet.

@@ -91,6 +91,10 @@ pub struct Retries {
     pub on_status: StatusSet,
     /// Whether calls that only compute an answer are repeated when they were sent and not answered by a byte.
     pub unanswered_posts: bool,
+    /// Attempt start to a second attempt beside it, where it has not answered by then; `None` is never.
+    pub hedge_after: Option<Duration>,
+    /// The longest that a provider's own wish to be left alone is followed; `None` is any.
+    pub max_retry_after: Option<Duration>,
     /// Start of a visit to the commit, backoff included; `None` is no limit.
     pub total_deadline: Option<Duration>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
-use super::{AttemptOutcome, Gaps, Metrics, RequestOutcome, RetryOutcome, Role};
+use super::{AttemptOutcome, Gaps, HedgeOutcome, Metrics, RequestOutcome, RetryOutcome, Role};
 
 /// Counts of one name a client can put in `model`.
 #[derive(Clone, Debug)]
@@ -128,23 +128,31 @@ pub struct PoolMetrics {
 /// An endpoint's series.
 #[derive(Clone, Debug)]
 pub struct EndpointMetrics {
-    /// 1 while healthy.
+    /// Addresses that are healthy.
     pub healthy: IntGauge,
-    /// 1 while ejected.
+    /// Addresses that are ejected.
     pub ejected: IntGauge,
-    /// 1 while half-open.
+    /// Addresses that are half-open.
     pub half_open: IntGauge,
     /// Attempts until their body ends.
     pub in_flight: IntGauge,
+    /// Connections with requests on them.
+    pub busy_connections: IntGauge,
+    /// Connections without.
+    pub idle_connections: IntGauge,
     ejections: Vec<(&'static str, IntCounter)>,
     probes: [(&'static str, IntCounter); 4],
 }
 
 impl EndpointMetrics {
-    /// The endpoint is no more: it is in no state.
+    /// The endpoint is no more: it is in no state, and has no connections that would take a request.
     pub fn clear_state(&self) {
-        for state in [&self.healthy, &self.ejected, &self.half_open] {
-            state.set(0);
+        let connections = [&self.busy_connections, &self.idle_connections];
+        for gauge in [&self.healthy, &self.ejected, &self.half_open]
+            .into_iter()
+            .chain(connections)
+        {
+            gauge.set(0);
         }
     }
 
@@ -174,7 +182,10 @@ pub struct ProviderMetrics {
     pub rate_limit_factor: Gauge,
     /// The breaker: 0 closed, 1 open, 2 half-open.
     pub breaker: IntGauge,
+    /// Wishes to be left alone that were longer than is believed.
+    pub retry_after_capped: IntCounter,
     retries: [IntCounter; RetryOutcome::ALL.len()],
+    hedges: [IntCounter; HedgeOutcome::ALL.len()],
 }
 
 impl ProviderMetrics {
@@ -182,12 +193,17 @@ impl ProviderMetrics {
     pub fn retries(&self, outcome: RetryOutcome) -> &IntCounter {
         &self.retries[outcome as usize]
     }
+
+    /// The counter of second attempts beside a slow one that came to this.
+    pub fn hedges(&self, outcome: HedgeOutcome) -> &IntCounter {
+        &self.hedges[outcome as usize]
+    }
 }
 
 /// The series of one model's cooldown at one endpoint.
 #[derive(Clone, Debug)]
 pub struct CooldownMetrics {
-    /// 1 while it is left alone.
+    /// Addresses at which it is left alone.
     pub active: IntGauge,
 }
 
@@ -281,7 +297,13 @@ impl Metrics {
                 .state
                 .with_label_values(&[provider, endpoint, state])
         };
+        let connections = |state: &str| {
+            let labels = &[provider, endpoint, state];
+            self.endpoints.connections.with_label_values(labels)
+        };
         EndpointMetrics {
+            busy_connections: connections("busy"),
+            idle_connections: connections("idle"),
             healthy: state("healthy"),
             ejected: state("ejected"),
             half_open: state("half_open"),
@@ -311,6 +333,12 @@ impl Metrics {
             pending: self.endpoints.pending.with_label_values(&[provider]),
             rate_limit_factor: self.endpoints.rate_limit_factor.with_label_values(&[provider]),
             breaker: self.endpoints.breaker.with_label_values(&[provider]),
+            retry_after_capped: self.endpoints.retry_after_capped.with_label_values(&[provider]),
+            hedges: HedgeOutcome::ALL.map(|outcome| {
+                self.endpoints
+                    .hedges
+                    .with_label_values(&[provider, outcome.as_str()])
+            }),
             retries: RetryOutcome::ALL.map(|outcome| {
                 self.endpoints
                     .retries

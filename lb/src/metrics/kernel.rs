@@ -1,5 +1,8 @@
 //! Series of the kernel plane: what its programs counted on the wire.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use prometheus::{Counter, CounterVec, IntCounter, IntCounterVec, IntGaugeVec};
 
 use super::Metrics;
@@ -161,6 +164,9 @@ pub struct TrafficMetrics {
     events: Vec<(&'static str, IntCounter)>,
     counted: Vec<(&'static str, IntCounter)>,
     handshake_seconds: Counter,
+    /// How far each of the programs' counts has been added, the handshakes' time last: the series are shared by all
+    /// addresses of a name, and outlive them.
+    added: Vec<AtomicU64>,
 }
 
 impl TrafficMetrics {
@@ -171,15 +177,18 @@ impl TrafficMetrics {
         }
     }
 
-    /// Takes over what the programs have counted since the endpoint's slot was claimed, by their names.
+    /// Adds what the programs have counted since the endpoint's slot was claimed, by their names, and was not added yet.
     pub fn publish(&self, counted: impl Iterator<Item = (&'static str, u64)>) {
+        let grown = |place: usize, value: u64| {
+            let added = self.added[place].fetch_max(value, Ordering::Relaxed);
+            value.saturating_sub(added)
+        };
         for (name, value) in counted {
             if name == HANDSHAKE_MICROSECONDS {
-                let seconds = std::time::Duration::from_micros(value).as_secs_f64();
-                self.handshake_seconds
-                    .inc_by((seconds - self.handshake_seconds.get()).max(0.0));
-            } else if let Some((_, counter)) = self.counted.iter().find(|(known, _)| *known == name) {
-                counter.inc_by(value.saturating_sub(counter.get()));
+                let more = Duration::from_micros(grown(self.counted.len(), value));
+                self.handshake_seconds.inc_by(more.as_secs_f64());
+            } else if let Some(place) = self.counted.iter().position(|(known, _)| *known == name) {
+                self.counted[place].1.inc_by(grown(place, value));
             }
         }
     }
@@ -210,9 +219,11 @@ impl Metrics {
             let labels = &[provider, endpoint, *kind];
             (*kind, self.kernel.events.with_label_values(labels))
         };
+        let counted: Vec<_> = rows.chain(missed).collect();
         TrafficMetrics {
             events: kinds.iter().map(event).collect(),
-            counted: rows.chain(missed).collect(),
+            added: (0..=counted.len()).map(|_| AtomicU64::new(0)).collect(),
+            counted,
             handshake_seconds: self
                 .kernel
                 .handshake_seconds

@@ -69,9 +69,12 @@ fn what_the_kernel_counted_is_taken_over_as_it_stands() {
         ];
         traffic.publish(counted.into_iter());
     }
+    // Another address of the same name.
+    let other = metrics.traffic("gpu", "gpu-0", &["refused", "streak"]);
+    other.publish([("bytes_sent", 50)].into_iter());
     let text = metrics.exposition();
     for expected in [
-        "lb_endpoint_bytes_total{direction=\"sent\",endpoint=\"gpu-0\",provider=\"gpu\"} 250",
+        "lb_endpoint_bytes_total{direction=\"sent\",endpoint=\"gpu-0\",provider=\"gpu\"} 300",
         "lb_endpoint_handshake_seconds_total{endpoint=\"gpu-0\",provider=\"gpu\"} 0.25",
         "lb_kernel_events_missed_total{endpoint=\"gpu-0\",provider=\"gpu\",reason=\"ring_full\"} 1",
         "lb_kernel_events_total{endpoint=\"gpu-0\",kind=\"refused\",provider=\"gpu\"} 0",

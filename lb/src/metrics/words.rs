@@ -38,8 +38,12 @@ pub enum AttemptOutcome {
     Embedded,
     /// The first-token deadline passed.
     FirstTokenTimeout,
+    /// This machine had no socket for it.
+    NoSocket,
     /// The response was committed.
     Ok,
+    /// The attempt beside it answered first.
+    Outrun,
     /// A response that was no valid HTTP.
     Protocol,
     /// Turned down by GOAWAY or `REFUSED_STREAM` before it was looked at.
@@ -58,13 +62,15 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Cancelled,
         Self::Connect,
         Self::Empty,
         Self::Embedded,
         Self::FirstTokenTimeout,
+        Self::NoSocket,
         Self::Ok,
+        Self::Outrun,
         Self::Protocol,
         Self::Refused,
         Self::Signalled,
@@ -82,7 +88,9 @@ impl AttemptOutcome {
             Self::Empty => "empty",
             Self::Embedded => "embedded_error",
             Self::FirstTokenTimeout => "first_token_timeout",
+            Self::NoSocket => "no_socket",
             Self::Ok => "ok",
+            Self::Outrun => "outrun",
             Self::Protocol => "protocol",
             Self::Refused => "refused",
             Self::Signalled => "kernel_signal",
@@ -90,6 +98,47 @@ impl AttemptOutcome {
             Self::Status => "status",
             Self::Timeout => "timeout",
             Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// What a second attempt beside a slow one came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HedgeOutcome {
+    /// Not made: the retry budget is used up.
+    Budget,
+    /// Its client left, or a deadline cut both.
+    Cancelled,
+    /// It failed.
+    Failed,
+    /// The first answered before it did.
+    Lost,
+    /// Not made: there is no other endpoint that takes it.
+    Room,
+    /// It answered.
+    Won,
+}
+
+impl HedgeOutcome {
+    /// All outcomes, in the order of their discriminants.
+    pub const ALL: [Self; 6] = [
+        Self::Budget,
+        Self::Cancelled,
+        Self::Failed,
+        Self::Lost,
+        Self::Room,
+        Self::Won,
+    ];
+
+    /// The label's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Room => "room",
+            Self::Won => "won",
         }
     }
 }

@@ -45,14 +45,20 @@ pub enum Protocol {
 /// An endpoint as the network sees it: addresses, TLS, and the connections to it. Shared by all workers.
 #[derive(Debug)]
 pub struct Destination {
+    way: Arc<Way>,
     place: Mutex<Place>,
-    tls: Option<Arc<Tls>>,
-    protocol: Protocol,
     /// What the last handshake agreed on: one of [`UNKNOWN`], [`HTTP1`], [`HTTP2`].
     agreed: AtomicU8,
-    proxy: Option<Proxy>,
     slot: OnceLock<u16>,
     pub(super) pool: Pool,
+}
+
+/// What is the same at every address.
+#[derive(Clone, Debug)]
+struct Way {
+    tls: Option<Arc<Tls>>,
+    protocol: Protocol,
+    proxy: Option<Proxy>,
 }
 
 impl Destination {
@@ -70,28 +76,50 @@ impl Destination {
     }
 
     fn at(place: Place, tls: Option<Arc<Tls>>, limits: Limits, workers: usize) -> Self {
-        Self {
-            place: Mutex::new(place),
+        let way = Way {
             tls,
             protocol: Protocol::default(),
-            agreed: AtomicU8::new(UNKNOWN),
             proxy: None,
+        };
+        Self::by(Arc::new(way), place, Pool::new(limits, workers))
+    }
+
+    fn by(way: Arc<Way>, place: Place, pool: Pool) -> Self {
+        Self {
+            way,
+            place: Mutex::new(place),
+            agreed: AtomicU8::new(UNKNOWN),
             slot: OnceLock::new(),
-            pool: Pool::new(limits, workers),
+            pool,
         }
+    }
+
+    /// Another place that is reached in the same way, with connections of its own; for a socket file the same place.
+    #[must_use]
+    pub fn beside(&self, addresses: &[SocketAddr]) -> Self {
+        let place = match &*self.lock() {
+            Place::Tcp(_) => Place::Tcp(Addresses::new(addresses)),
+            Place::Unix(path) => Place::Unix(path.clone()),
+        };
+        Self::by(Arc::clone(&self.way), place, self.pool.like())
+    }
+
+    /// Whether one was made [`beside`](Self::beside) the other, or both beside a third.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.way, &other.way)
     }
 
     /// Speaks this protocol; unless told, [`Protocol::Auto`]. With TLS its [`Tls`] must offer the same.
     #[must_use]
     pub fn speaking(mut self, protocol: Protocol) -> Self {
-        self.protocol = protocol;
+        Arc::make_mut(&mut self.way).protocol = protocol;
         self
     }
 
     /// Goes through a proxy: the addresses are the proxy's.
     #[must_use]
     pub fn through(mut self, proxy: Proxy) -> Self {
-        self.proxy = Some(proxy);
+        Arc::make_mut(&mut self.way).proxy = Some(proxy);
         self
     }
 
@@ -111,6 +139,9 @@ impl Destination {
     pub fn set_addresses(&self, addresses: &[SocketAddr]) {
         let mut place = self.lock();
         let Place::Tcp(current) = &mut *place else { return };
+        if current.all() == addresses {
+            return;
+        }
         let all_stay = current.replace(addresses);
         drop(place);
         if !all_stay {
@@ -165,16 +196,16 @@ impl Destination {
     }
 
     pub(super) fn tls(&self) -> Option<&Tls> {
-        self.tls.as_deref()
+        self.way.tls.as_deref()
     }
 
     pub(super) fn proxy(&self) -> Option<&Proxy> {
-        self.proxy.as_ref()
+        self.way.proxy.as_ref()
     }
 
     /// What the next connection will speak, as far as that is known before it is made.
     pub(super) fn expected(&self) -> Expected {
-        match (self.protocol, &self.tls) {
+        match (self.way.protocol, &self.way.tls) {
             (Protocol::Http1, _) | (Protocol::Auto, None) => Expected::Http1,
             (Protocol::Http2, _) => Expected::Http2,
             (Protocol::Auto, Some(_)) => match self.agreed.load(Ordering::Relaxed) {
@@ -193,7 +224,7 @@ impl Destination {
 
     /// Whether it speaks HTTP/2 without asking.
     pub(super) fn is_http2_only(&self) -> bool {
-        self.protocol == Protocol::Http2
+        self.way.protocol == Protocol::Http2
     }
 
     fn lock(&self) -> MutexGuard<'_, Place> {

@@ -38,7 +38,7 @@ mod outgoing;
 mod place;
 mod pool;
 mod request;
-mod scratch;
+pub(crate) mod scratch;
 mod source;
 mod stream;
 mod streamed;

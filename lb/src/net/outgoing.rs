@@ -1,15 +1,17 @@
 //! A request on its way to the socket.
 
+use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use tokio::io::AsyncWrite;
 
 use super::source::Source;
 use super::{Request, Streamed, scratch};
-use crate::wire::http1::{RequestBody, RequestHead, write_request};
+use crate::wire::http1::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
 
 /// Bodies up to this size are copied behind the head: cheaper than a vectored write, and one TLS record.
 const COPIED_BODY_BYTES: u64 = 4096;
@@ -37,11 +39,19 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn new(request: &Request<'_>) -> Self {
         let content_length = request.content_length();
-        let framing = content_length.map_or(RequestBody::None, RequestBody::length);
-        let mut head = write_head(request, framing);
         let body = request.body.unwrap_or_default();
+        let (framing, body) = match (content_length, request.trailers) {
+            (None, _) => (RequestBody::None, Cow::Borrowed(body)),
+            (Some(length), None) => (RequestBody::length(length), Cow::Borrowed(body)),
+            // Only behind chunks is there room for trailers.
+            (Some(length), Some(trailers)) => (
+                RequestBody::Chunked { expect: false },
+                Cow::Owned(chunked(body, length, trailers)),
+            ),
+        };
+        let mut head = write_head(request, framing);
         let pieces = if content_length <= Some(COPIED_BODY_BYTES) {
-            for piece in body {
+            for piece in &*body {
                 head.extend_from_slice(piece);
             }
             Vec::new()
@@ -192,6 +202,20 @@ impl Outgoing {
     }
 }
 
+/// A whole body of that many bytes as one chunk, with trailers.
+fn chunked(body: &[Bytes], length: u64, trailers: &HeaderMap) -> Vec<Bytes> {
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    if length > 0 {
+        write_chunk_line(&mut first, length);
+        last.extend_from_slice(b"\r\n");
+    }
+    write_last_chunk(&mut last, trailers);
+    std::iter::once(first.into())
+        .chain(body.iter().cloned())
+        .chain([last.into()])
+        .collect()
+}
+
 fn write_head(request: &Request<'_>, body: RequestBody) -> Vec<u8> {
     let mut head = scratch::take_write();
     let Request {
@@ -200,6 +224,7 @@ fn write_head(request: &Request<'_>, body: RequestBody) -> Vec<u8> {
         host,
         headers,
         upgrade,
+        takes_trailers,
         ..
     } = *request;
     write_request(
@@ -210,6 +235,7 @@ fn write_head(request: &Request<'_>, body: RequestBody) -> Vec<u8> {
             host,
             headers: headers.iter(),
             body,
+            takes_trailers,
             upgrade,
         },
     );

@@ -156,6 +156,11 @@ impl Pool {
         }
     }
 
+    /// An empty one with the same limits.
+    pub(super) fn like(&self) -> Self {
+        Self::new(self.limits, self.shards.len())
+    }
+
     /// Takes the newest connection of `worker` that can still be used; closes those it finds dead on the way.
     pub(super) fn take(&self, worker: usize, now: Instant) -> Option<Connection> {
         loop {

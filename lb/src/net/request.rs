@@ -20,6 +20,11 @@ pub struct Request<'a> {
     /// The whole body, in pieces that are sent one after another. `None`: the request has no body and says nothing of
     /// one; `Some(&[])`: it has an empty one (`content-length: 0`, as a POST should).
     pub body: Option<&'a [Bytes]>,
+    /// What stands behind the whole body, which then goes in chunks over HTTP/1.1; without names that mean framing,
+    /// routing or credentials.
+    pub trailers: Option<&'a HeaderMap>,
+    /// Whether the upstream may send trailers (`te: trailers`).
+    pub takes_trailers: bool,
     /// The protocol that the connection is to be switched to (`websocket`); such a request has no body. It goes by
     /// HTTP/1.1, and a response with status 101 gives the connection ([`Incoming::into_upgraded`]).
     ///

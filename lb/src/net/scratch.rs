@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes of one read at most.
-pub(super) const READ_BYTES: usize = 64 * 1024;
+pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// A write buffer that grew larger than this is not kept: heads and copied bodies are smaller, but for rare ones.
 const KEPT_WRITE_BYTES: usize = 16 * 1024;
@@ -20,7 +20,7 @@ thread_local! {
 
 /// One read into the thread's buffer. `take` must take all it wants of the bytes: the next read, of whatever
 /// connection, overwrites them. An empty slice is the connection's end.
-pub(super) fn poll_read<S: AsyncRead + Unpin, R>(
+pub(crate) fn poll_read<S: AsyncRead + Unpin, R>(
     io: &mut S,
     cx: &mut Context<'_>,
     take: impl FnOnce(&mut [u8]) -> R,
@@ -34,12 +34,12 @@ pub(super) fn poll_read<S: AsyncRead + Unpin, R>(
 }
 
 /// An empty buffer to write a request into. Whoever is done gives it back with [`give_write`].
-pub(super) fn take_write() -> Vec<u8> {
+pub(crate) fn take_write() -> Vec<u8> {
     WRITE.take()
 }
 
 /// Keeps a buffer for the next request of this thread.
-pub(super) fn give_write(mut buffer: Vec<u8>) {
+pub(crate) fn give_write(mut buffer: Vec<u8>) {
     if buffer.capacity() <= KEPT_WRITE_BYTES {
         buffer.clear();
         WRITE.set(buffer);

@@ -106,7 +106,7 @@ impl Source {
             return;
         }
         let mut line = Vec::with_capacity(18);
-        write_chunk_line(&mut line, data.len());
+        write_chunk_line(&mut line, data.len() as u64);
         pieces.extend([line.into(), data, Bytes::from_static(b"\r\n")]);
     }
 

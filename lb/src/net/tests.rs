@@ -45,6 +45,8 @@ pub(super) fn post(body: &[Bytes]) -> Request<'_> {
         host: &HOST,
         headers: (&*HEADERS).into(),
         body: Some(body),
+        trailers: None,
+        takes_trailers: false,
         upgrade: None,
     }
 }
@@ -56,6 +58,8 @@ pub(super) fn get() -> Request<'static> {
         host: &HOST,
         headers: (&*HEADERS).into(),
         body: None,
+        trailers: None,
+        takes_trailers: false,
         upgrade: None,
     }
 }

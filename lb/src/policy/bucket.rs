@@ -31,11 +31,6 @@ impl Params {
         bounds.require(settings.burst >= 1, "burst", "be at least 1");
         bounds.finish(Self(settings))
     }
-
-    /// The settings.
-    pub const fn settings(&self) -> &Settings {
-        &self.0
-    }
 }
 
 /// A token bucket: full at first, one token a request, refilled at the rate.
@@ -59,11 +54,6 @@ impl Bucket {
             tokens,
             at: now,
         }
-    }
-
-    /// What it was set to.
-    pub const fn params(&self) -> &Params {
-        &self.params
     }
 
     /// Takes other settings on at once. What is in it stays, but for what no longer fits; `factor` is the part of the

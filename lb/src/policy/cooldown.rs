@@ -11,9 +11,6 @@ use std::time::Duration;
 use super::probes::Probes;
 use super::time::Instant;
 
-/// The longest that a provider's own wish to be left alone is followed.
-pub const LONGEST_WISH: Duration = Duration::from_mins(5);
-
 /// How an entry stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {

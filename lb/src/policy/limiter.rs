@@ -71,11 +71,6 @@ impl Limiter {
         }
     }
 
-    /// What it was set to.
-    pub const fn params(&self) -> &Params {
-        &self.params
-    }
-
     /// Takes other settings on at once and keeps what was learned.
     pub fn set_params(&mut self, params: Params, now: Instant) {
         self.settle(now);

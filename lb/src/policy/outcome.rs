@@ -58,8 +58,12 @@ pub enum Ended {
         /// 400 to 599.
         code: u16,
     },
+    /// This machine had no socket to send it with: it is out of descriptors, ports or memory.
+    NoSocket,
     /// A local limit, or another request that was faster, kept the attempt from being sent.
     NotSent,
+    /// The attempt that ran beside it, one of the two being the other's hedge, answered first.
+    Outrun,
     /// No response head in time.
     ReadTimeout,
     /// The upstream said that it has not looked at the request (GOAWAY, `REFUSED_STREAM`), or the connection that it was
@@ -106,6 +110,8 @@ pub struct Rules<'a> {
     pub retry: bool,
     /// Whether that would be at an endpoint which this request has not tried.
     pub elsewhere: bool,
+    /// Whether another attempt of the request is under way beside this one: it is what comes next.
+    pub rival: bool,
     /// Whether the response asks to be left alone for longer than any backoff lasts.
     pub asks_for_long: bool,
     /// Whether the whole request is still at hand, to be sent again.
@@ -159,6 +165,8 @@ pub enum Next {
     /// Tries the same endpoint again at once on a new connection, free of charge. It can come only once in a row, since
     /// a new connection is never stale, and none that is refused on one asks for another.
     RetryFresh,
+    /// Leaves the answer to the attempt that is under way beside this one.
+    Yield,
 }
 
 /// What an ending does to a cooldown.
@@ -245,7 +253,9 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         Ended::ClientGone
         | Ended::Dns
         | Ended::Drained
+        | Ended::NoSocket
         | Ended::NotSent
+        | Ended::Outrun
         | Ended::Refused { .. }
         | Ended::StaleConnection
         | Ended::TotalDeadline
@@ -296,7 +306,9 @@ fn cooling(ended: &Ended, rules: &Rules<'_>) -> Cooling {
         | Ended::Dns
         | Ended::Drained
         | Ended::LateError { .. }
+        | Ended::NoSocket
         | Ended::NotSent
+        | Ended::Outrun
         | Ended::Refused { .. }
         | Ended::Signalled
         | Ended::StaleConnection

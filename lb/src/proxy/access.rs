@@ -128,10 +128,23 @@ impl Entry {
         });
     }
 
-    /// The attempt that began last has ended so.
-    pub(super) fn tried(&mut self, ended: &Ended, now: Instant) {
-        if let Some(tried) = self.line.as_mut().and_then(|line| line.attempts.last_mut()) {
+    /// An attempt has ended so; it is the last of its endpoint that is open.
+    pub(super) fn tried(&mut self, attempt: &Attempt, ended: &Ended, now: Instant) {
+        let endpoint = &attempt.claim().endpoint;
+        let open = |tried: &&mut Tried| tried.ended.is_none() && Arc::ptr_eq(&tried.endpoint, endpoint);
+        let mut attempts = self
+            .line
+            .iter_mut()
+            .flat_map(|line| line.attempts.iter_mut().rev());
+        if let Some(tried) = attempts.find(open) {
             tried.ended = Some((observed(ended), now.since(tried.started)));
+        }
+    }
+
+    /// Bytes of the client went to the provider, besides the request's body.
+    pub(super) fn carried(&mut self, bytes: u64) {
+        if let Some(line) = &mut self.line {
+            line.bytes_in += bytes;
         }
     }
 

@@ -72,7 +72,7 @@ impl Account {
         }
     }
 
-    /// The attempt that began last has ended so, or was committed.
+    /// An attempt has ended so, or was committed.
     pub(super) fn tried(&mut self, attempt: &Attempt, ended: &Ended, now: Instant) {
         if let Ended::Committed {
             first_data: Some(after),
@@ -81,7 +81,7 @@ impl Account {
             self.first_token = Some(attempt.started() + *after);
         }
         if let Some(entry) = &mut self.entry {
-            entry.tried(ended, now);
+            entry.tried(attempt, ended, now);
         }
     }
 
@@ -117,6 +117,13 @@ impl Account {
     /// Bytes of the body went to the client.
     pub(super) fn sent(&mut self, bytes: u64) {
         self.sent += bytes;
+    }
+
+    /// Bytes of the client went to the provider, besides the request's body.
+    pub(super) fn carried(&mut self, bytes: u64) {
+        if let Some(entry) = &mut self.entry {
+            entry.carried(bytes);
+        }
     }
 
     /// The response ended as it should.

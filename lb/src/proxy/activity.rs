@@ -1,8 +1,6 @@
 //! What moves on a client connection, and since when it does not.
 //!
-//! hyper has one timer, and it runs from the end of a response on: it would end idle connections like slow heads, and
-//! knows nothing of HTTP/2 or of writes that nobody takes. So a connection's phase is kept here, and one timer watches
-//! over all of them.
+//! A connection's phase is kept here, whichever protocol it speaks, and one timer watches over all of them.
 //!
 //! ```text
 //!   New ──bytes──▶ Head ──request──▶ Busy ──last body gone──▶ Idle
@@ -42,8 +40,8 @@ pub(super) struct Activity {
     abandoned: AtomicU32,
     /// Whether bytes are nothing by themselves, as in HTTP/2.
     multiplexed: AtomicBool,
-    /// Whether a request was refused in a way that ends the connection.
-    refused: AtomicBool,
+    /// Whether its present request is to be the last.
+    finishing: AtomicBool,
     /// What the connection goes on as once its last request is answered.
     tunnel: Mutex<Option<Box<Tunnel>>>,
 }
@@ -91,12 +89,12 @@ impl Activity {
             open: AtomicU32::new(0),
             abandoned: AtomicU32::new(0),
             multiplexed: AtomicBool::new(false),
-            refused: AtomicBool::new(false),
+            finishing: AtomicBool::new(false),
             tunnel: Mutex::new(None),
         }
     }
 
-    /// What is to go on when hyper is done with the connection.
+    /// What the connection goes on as once its last request is answered.
     pub(super) fn take_tunnel(&self) -> Option<Box<Tunnel>> {
         self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -132,9 +130,13 @@ impl Activity {
         }
     }
 
-    /// Whether a request was refused in a way that ends the connection.
-    pub(super) fn refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
+    /// The present request is to be the last. To be called by the task that drives the connection's socket.
+    pub(super) fn finish(&self) {
+        self.finishing.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_finishing(&self) -> bool {
+        self.finishing.load(Ordering::Relaxed)
     }
 
     /// A write was not taken.
@@ -233,12 +235,9 @@ impl Busy {
             .unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
     }
 
-    /// The request's answer is ready; where it `refuses` the connection ends with it.
-    pub(super) fn answered(&mut self, refuses: bool) {
+    /// The request's answer is ready.
+    pub(super) fn answered(&mut self) {
         self.answered = true;
-        if refuses {
-            self.activity.refused.store(true, Ordering::Relaxed);
-        }
         self.gave();
     }
 

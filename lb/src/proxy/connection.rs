@@ -1,30 +1,26 @@
-//! One client connection: hyper serves it, and it is ended when its client goes, stalls or stays silent.
+//! One client connection: what is spoken on it, and that it is ended when its client goes, stalls or stays silent.
 
-use std::convert::Infallible;
+use std::fmt::Display;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use http::Request;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::activity::{Activity, Expiry};
-use super::body::Body;
+use super::answering::Answering;
 use super::h2::Flow;
 use super::headers::Peer;
+use super::incoming::Incoming;
 use super::service::{Rules, serve};
 use super::socket::{Downstream, Socket, Watched};
 use super::tls::{ALPN_H2, Identity};
 use super::worker::{Drain, Worker};
-use super::{h2, preface};
+use super::{h2, http1, preface};
 
 /// The deadlines of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +89,7 @@ pub(super) async fn run(
         watched,
     };
     match version {
-        Version::Http1 => http1(served, io, drain).await,
+        Version::Http1 => http1::serve(served, io, drain).await,
         // Boxed, so that connections of HTTP/1 are no larger for it.
         Version::Http2 => Box::pin(h2::serve(served, io, drain)).await,
     }
@@ -136,66 +132,11 @@ pub(super) async fn closing(drain: &mut watch::Receiver<Drain>) {
 /// promised an answer when it was accepted.
 const GRACE: Duration = Duration::from_secs(1);
 
-async fn http1(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>) {
-    let service = service_fn(|request| served.answer(request, None));
-    let mut connection = http1::Builder::new()
-        // The deadlines are ours: hyper's would begin with the wait for a request.
-        .header_read_timeout(None)
-        .max_header_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(io), service);
-    let over_all = drain.clone();
-    let over = served
-        .drive(&mut connection, http1::Connection::graceful_shutdown, drain)
-        .await;
-    if over == Over::Ended
-        && let Some(tunnel) = served.activity.take_tunnel()
-    {
-        let parts = connection.into_parts();
-        return Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf, over_all)).await;
-    }
-    let last = async {
-        match over {
-            // Nothing is on its way to the client: the request before, if any, was answered.
-            Over::Expired(Expiry::Head) => {
-                say(connection.into_parts().io.into_inner(), REQUEST_TIMEOUT).await
-            }
-            Over::Ended if served.activity.refused() => linger(connection.into_parts().io.into_inner()).await,
-            _ => Ok(()),
-        }
-    };
-    drop(tokio::time::timeout(LAST_WORDS, last).await);
-}
-
-/// A longer request head is answered with 431; hyper answers a target above 64 KiB with 414 before that. Bytes.
-const MAX_HEAD: usize = 128 * 1024;
-
-/// What a head that does not end in time gets; hyper itself would close without a word.
-const REQUEST_TIMEOUT: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-
-async fn say(mut io: Downstream, bytes: &[u8]) -> io::Result<()> {
-    io.write_all(bytes).await?;
-    io.shutdown().await
-}
-
-/// Takes what a refused client is still sending, so that the answer is read before the close is seen: a close over
-/// unread bytes is a reset, and that destroys what the client has not read yet (RFC 9112, 9.6).
-async fn linger(mut io: Downstream) -> io::Result<()> {
-    let mut bytes = vec![0; 16 * 1024];
-    while io.read(&mut bytes).await? > 0 {}
-    Ok(())
-}
-
-/// How long either may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// How serving a connection came to its end.
+/// Why a connection is ended from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// lb is ending.
     Asked,
-    /// It has ended by itself.
-    Ended,
     /// Something took too long.
     Expired(Expiry),
     /// Its client has gone.
@@ -203,40 +144,36 @@ pub(super) enum Over {
 }
 
 impl Served<'_> {
-    /// Answers one request. The future is boxed, so that its room goes with the response head and not with the
-    /// connection.
-    pub(super) fn answer(
-        &self,
-        request: Request<Incoming>,
-        flow: Option<Arc<Flow>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
+    /// Answers one request.
+    pub(super) fn answer(&self, request: Request<Incoming>, flow: Option<Arc<Flow>>) -> Answering {
         let busy = self.activity.begin_request(flow);
         let (worker, peer) = (Arc::clone(&self.worker), Arc::clone(&self.peer));
-        Box::pin(serve(worker, self.limits.rules, peer, busy, request))
+        Answering::new(serve(worker, self.limits.rules, peer, busy, request))
     }
 
-    /// Drives `connection` until it has ended or has to be. Dropping it then drops the exchanges in it, and with
-    /// them the upstream requests.
-    pub(super) async fn drive<C, T>(
+    /// Drives `connection` until it has ended or has to be; `finish` tells it that its present requests are the last.
+    /// Dropping it then drops the exchanges in it, and with them the upstream requests.
+    pub(super) async fn drive<C, T, E>(
         &self,
-        connection: &mut C,
-        finish: fn(Pin<&mut C>),
+        mut connection: Pin<&mut C>,
+        finish: impl FnOnce(Pin<&mut C>),
         mut drain: watch::Receiver<Drain>,
-    ) -> Over
+    ) -> Result<C::Output, Over>
     where
-        C: Future<Output = hyper::Result<T>> + Unpin,
+        C: Future<Output = Result<T, E>>,
+        E: Display,
     {
         let over = {
             let ending = async {
                 drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
                 drop(tokio::time::timeout(GRACE, self.activity.begun()).await);
             };
-            self.until(connection, ending).await
+            self.until(connection.as_mut(), ending).await
         };
-        if over != Over::Asked {
+        if !matches!(over, Err(Over::Asked)) {
             return over;
         }
-        finish(Pin::new(&mut *connection));
+        finish(connection.as_mut());
         let ending = async {
             drop(drain.wait_for(|drain| *drain == Drain::Now).await);
         };
@@ -244,24 +181,29 @@ impl Served<'_> {
     }
 
     /// Drives `connection` until it has ended, has to be, or `ending` asks for it.
-    async fn until<C, T>(&self, connection: &mut C, ending: impl Future<Output = ()>) -> Over
+    async fn until<C, T, E>(
+        &self,
+        connection: Pin<&mut C>,
+        ending: impl Future<Output = ()>,
+    ) -> Result<C::Output, Over>
     where
-        C: Future<Output = hyper::Result<T>> + Unpin,
+        C: Future<Output = Result<T, E>>,
+        E: Display,
     {
         tokio::select! {
             biased;
             ended = connection => {
-                if let Err(error) = ended {
+                if let Err(error) = &ended {
                     tracing::debug!(client = %self.peer.ip, %error, "client connection ended");
                 }
-                Over::Ended
+                Ok(ended)
             }
-            () = self.watched.gone() => Over::Gone,
+            () = self.watched.gone() => Err(Over::Gone),
             expiry = self.activity.expired(self.limits) => {
                 tracing::debug!(client = %self.peer.ip, ?expiry, "client connection expired");
-                Over::Expired(expiry)
+                Err(Over::Expired(expiry))
             }
-            () = ending => Over::Asked,
+            () = ending => Err(Over::Asked),
         }
     }
 }

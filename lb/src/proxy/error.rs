@@ -28,6 +28,8 @@ pub(super) enum Refusal {
     Exhausted { status: Option<u16> },
     /// The client expects something that is not known.
     Expectation,
+    /// The head is longer than it may be, or has more fields.
+    HeadTooLarge,
     /// No client key, or one that is not known.
     InvalidKey,
     /// This key may not use the model, or nobody configured it.
@@ -40,12 +42,16 @@ pub(super) enum Refusal {
     NoProvider,
     /// There is no memory left for another request body.
     NoRoom,
+    /// There is no socket left for another connection to a provider.
+    NoSocket,
     /// No target may be sent another request before so many seconds have passed.
     RateLimit { retry_after: u64 },
     /// The body is longer than `max_body_bytes`.
     TooLarge { limit: u64 },
     /// The client sent its body too slowly.
     SlowBody,
+    /// The target is longer than it may be.
+    TargetTooLong,
     /// The body is in a transfer coding besides `chunked`.
     UnknownCoding,
     /// The stream ended before its first event, at the last target.
@@ -109,6 +115,11 @@ impl Refusal {
                 }
             }
             Self::Expectation => row(StatusCode::EXPECTATION_FAILED, INVALID, "expectation_failed"),
+            Self::HeadTooLarge => row(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                INVALID,
+                "request_head_too_large",
+            ),
             Self::InvalidKey => row(StatusCode::UNAUTHORIZED, INVALID, "invalid_api_key"),
             Self::ModelNotFound { .. } => Row {
                 param: Some("model"),
@@ -119,12 +130,17 @@ impl Refusal {
                 retry_after: true,
                 ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "request_buffer_full")
             },
+            Self::NoSocket => Row {
+                retry_after: true,
+                ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_socket")
+            },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
             Self::RateLimit { .. } => Row {
                 retry_after: true,
                 ..row(StatusCode::TOO_MANY_REQUESTS, LIMIT, "rate_limit_exceeded")
             },
             Self::SlowBody => row(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout"),
+            Self::TargetTooLong => row(StatusCode::URI_TOO_LONG, INVALID, "target_too_long"),
             Self::TooLarge { .. } => row(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large"),
             Self::UnknownCoding => row(
                 StatusCode::NOT_IMPLEMENTED,
@@ -153,8 +169,10 @@ impl Refusal {
             Self::BadRequest(_)
                 | Self::Encoding
                 | Self::Expectation
+                | Self::HeadTooLarge
                 | Self::NoRoom
                 | Self::SlowBody
+                | Self::TargetTooLong
                 | Self::TooLarge { .. }
                 | Self::UnknownCoding
         )
@@ -173,6 +191,9 @@ impl Refusal {
             }
             Self::Exhausted { .. } => "every provider of this model failed".to_owned(),
             Self::Expectation => "the only expectation that is met here is `100-continue`".to_owned(),
+            Self::HeadTooLarge => {
+                "the request's head is longer than 128 KiB or has more than 100 fields".to_owned()
+            }
             Self::InvalidKey => "missing or unknown API key".to_owned(),
             Self::ModelNotFound {
                 model,
@@ -183,12 +204,14 @@ impl Refusal {
             Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
             Self::Loop => "the request has passed through this instance before".to_owned(),
             Self::NoRoom => "too many request bodies are being held; try again soon".to_owned(),
+            Self::NoSocket => "no connection to a provider can be made just now; try again soon".to_owned(),
             Self::Barred { .. } | Self::NoProvider => {
                 "every provider of this model is out of service".to_owned()
             }
             Self::NotFound => "nothing is served under this path".to_owned(),
             Self::RateLimit { .. } => "this model has had as many requests as it may for now".to_owned(),
             Self::SlowBody => "the request body took too long to arrive".to_owned(),
+            Self::TargetTooLong => "the request's target is longer than 64 KiB".to_owned(),
             Self::TooLarge { limit } => format!("the request body is longer than {limit} bytes"),
             Self::UnknownCoding => "the only transfer coding that is read here is `chunked`".to_owned(),
             Self::UpstreamEmpty => "the provider ended its stream before the first event".to_owned(),

@@ -12,24 +12,26 @@ use super::asked::is_encoded;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::headers::{self, By, Kept};
-use super::peek::{Lead, Peeked, peek};
+use super::peek::Lead;
 use super::prepare::Prepared;
 use super::relay::Relay;
 use super::rename;
 use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
-use super::watch::Watch;
 use super::worker::{Live, Worker};
-use crate::config::Reveal;
+use crate::config::Server;
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 use crate::upstream::{Attempt, Chain, Granted, Run, Sent, Settled, Step, Tail, Waiting};
-use crate::wire::retry_after;
 
+mod head;
+mod hedged;
 mod refusing;
 
+use head::{is_event_stream, judge_head};
+use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
 /// What one attempt came to.
@@ -63,7 +65,7 @@ pub(super) async fn exchange(
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run = Run::begin(Arc::clone(chain), sent, begun).keyed(prepared.points.clone());
-    let to = (prepared, live.server.reveal);
+    let to = (prepared, &live.server);
     let mut last = None;
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
@@ -96,10 +98,24 @@ pub(super) async fn exchange(
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
         account.trying(&attempt);
-        let Tried { ended, response } = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
-        let now = worker.now();
-        account.tried(&attempt, &ended, now);
-        let settled = attempt.settle(&mut run, now, &ended, Worker::draw());
+        let (settled, tried) = match attempt.hedging().filter(|_| prepared.upgrade.is_none()) {
+            None => {
+                let tried = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+                settle(worker, &mut run, &mut account, attempt, tried)
+            }
+            // Boxed, so that requests without hedges do not carry its room.
+            Some(hedging) => {
+                let request = (worker.as_ref(), live, prepared, total);
+                Box::pin(hedged(
+                    request,
+                    (&mut run, &mut account),
+                    (attempt, fresh),
+                    hedging,
+                ))
+                .await
+            }
+        };
+        let Tried { ended, response } = tried;
         match (settled, response) {
             (Settled::Again(same), _) => {
                 again = Some(same);
@@ -113,16 +129,38 @@ pub(super) async fn exchange(
         }
         last = Some(ended);
     };
+    unanswered(to, &refusal, account, run.attempts())
+}
+
+/// What the client is told when no provider's answer is.
+fn unanswered(
+    (prepared, server): (&Prepared, &Server),
+    refusal: &Refusal,
+    mut account: Account,
+    attempts: u32,
+) -> Result<Response<Body>, Refusal> {
     // Where the client's own body was at fault, it is told so.
-    let attempts = run.attempts();
     if let Some(fault) = prepared.cut() {
         account.answered_whole(&fault.response(attempts));
         return Err(fault);
     }
     let mut response = refusal.response(attempts);
     account.answered_whole(&response);
-    headers::reveal_attempts(response.headers_mut(), attempts, live.server.reveal);
+    headers::reveal_attempts(response.headers_mut(), attempts, server.reveal);
     Ok(response)
+}
+
+/// Has everyone whom it concerns learn how an attempt ended.
+fn settle(
+    worker: &Worker,
+    run: &mut Run,
+    account: &mut Account,
+    attempt: Attempt,
+    tried: Tried,
+) -> (Settled, Tried) {
+    let now = worker.now();
+    account.tried(&attempt, &tried.ended, now);
+    (attempt.settle(run, now, &tried.ended, Worker::draw()), tried)
 }
 
 /// The slot that is waited for, unless there is none in time.
@@ -211,6 +249,8 @@ async fn send(
         host: &route.host,
         headers: prepared.headers.fields(&provider.fields, &passes),
         body: outgoing.body.pieces(),
+        trailers: prepared.trailers(),
+        takes_trailers: prepared.headers.takes_trailers(),
         upgrade: prepared.upgrade.as_ref(),
     };
     let deadline = deadline.map(|at| worker.shared.clock.tokio(at));
@@ -237,59 +277,6 @@ fn head_deadline(attempt: &Attempt, total: Option<Instant>) -> (Option<Instant>,
     (earliest, ending)
 }
 
-/// What a response head means: an error status is decisive, a strict stream is peeked at, all else commits.
-async fn judge_head(
-    worker: &Worker,
-    attempt: &mut Attempt,
-    response: Response<Incoming>,
-    total: Option<Instant>,
-) -> Tried {
-    let (parts, body) = response.into_parts();
-    let code = parts.status.as_u16();
-    if code >= 400 {
-        attempt.asked_for(retry_after::parse(&parts.headers, Worker::unix_now()));
-        return Tried {
-            ended: Ended::Status { code },
-            response: Some(Reply::head(parts, Lead::whole(body, None))),
-        };
-    }
-    let model = &attempt.link().model;
-    let committed = Ended::Committed { first_data: None };
-    if !model.is_observed() || !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
-        return Tried {
-            ended: committed,
-            response: Some(Reply::head(parts, Lead::whole(body, None))),
-        };
-    }
-    let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Box::new(Watch::new(&model.config, peeked, model.counts_tokens()));
-    if !peeked {
-        return Tried {
-            ended: committed,
-            response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
-        };
-    }
-    // Boxed, so that answers that are no streams do not carry its room.
-    let (ended, response) = match Box::pin(peek(worker, attempt, body, watch, total)).await {
-        Peeked::Commit { lead, first_data } => {
-            (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
-        }
-        Peeked::Empty => (Ended::Empty, None),
-        Peeked::Error { status: code, data } => (
-            Ended::Embedded { code },
-            Some(Reply::Embedded { status: code, data }),
-        ),
-        Peeked::FirstTokenTimeout => (
-            Ended::FirstTokenTimeout {
-                after: worker.now().since(attempt.started()),
-            },
-            None,
-        ),
-        Peeked::TotalDeadline => (Ended::TotalDeadline, None),
-    };
-    Tried { ended, response }
-}
-
 impl Reply {
     fn head(parts: http::response::Parts, lead: Lead) -> Self {
         Self::Head {
@@ -303,7 +290,7 @@ impl Reply {
 /// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
-    (prepared, reveal): (&Prepared, Reveal),
+    (prepared, server): (&Prepared, &Server),
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
@@ -322,6 +309,9 @@ fn answer(
             let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
+            if server.sse_headers && is_event_stream(response.headers()) {
+                headers::unbuffered(response.headers_mut());
+            }
             (response, Some(lead))
         }
     };
@@ -336,9 +326,9 @@ fn answer(
                 queue,
                 first_token,
             };
-            headers::reveal(response.headers_mut(), by, attempts, reveal);
+            headers::reveal(response.headers_mut(), by, attempts, server.reveal);
         }
-        None => headers::reveal_attempts(response.headers_mut(), attempts, reveal),
+        None => headers::reveal_attempts(response.headers_mut(), attempts, server.reveal),
     }
     let renaming = tail.as_ref().and_then(|tail| prepared.renaming(tail.link()));
     match lead {
@@ -363,10 +353,6 @@ fn answer(
         Some((model, limit)) => rename::apply(response, model, limit),
         None => response,
     }
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    is_of_type(headers, b"text/event-stream")
 }
 
 fn is_readable_json(headers: &HeaderMap) -> bool {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use http::Request;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::Served;
+use super::incoming::Incoming;
 use super::socket::Downstream;
 use super::worker::Drain;
 
@@ -43,12 +45,12 @@ pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Rece
         begun: Arc::default(),
         limit: served.limits.write_timeout,
     };
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<_>| {
         let flow = Arc::new(Flow::new(Instant::now()));
         streams.put(&flow);
-        served.answer(request, Some(flow))
+        served.answer(request.map(Incoming::Http2), Some(flow))
     });
-    let mut connection = http2::Builder::new(streams.clone())
+    let connection = http2::Builder::new(streams.clone())
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(MAX_HEADER_LIST)
         .max_pending_accept_reset_streams(MAX_RESET_UNSEEN)
@@ -57,9 +59,10 @@ pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Rece
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .serve_connection(TokioIo::new(io), service);
-    served
-        .drive(&mut connection, http2::Connection::graceful_shutdown, drain)
+    let over = served
+        .drive(pin!(connection), http2::Connection::graceful_shutdown, drain)
         .await;
+    drop(over);
 }
 
 /// Since when one stream's client has been asked to take something. hyper asks the body for more only when the

@@ -117,6 +117,15 @@ impl Forwardable {
         self
     }
 
+    /// Whether the client takes trailers (`te: trailers`), and so the provider may send them.
+    pub(super) fn takes_trailers(&self) -> bool {
+        let says = |value: &HeaderValue| {
+            let mut codings = value.as_bytes().split(|byte| *byte == b',');
+            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        };
+        http1::has(&self.client, &header::TE) && self.client.get_all(header::TE).iter().any(says)
+    }
+
     /// The client's own.
     pub(super) fn client(&self) -> &HeaderMap {
         &self.client
@@ -267,12 +276,30 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     }
 }
 
+/// Has proxies between lb and the client pass an event stream on as it comes, where its provider says nothing about it.
+pub(super) fn unbuffered(headers: &mut HeaderMap) {
+    let fields = [
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in fields {
+        headers
+            .entry(name)
+            .or_insert_with(|| HeaderValue::from_static(value));
+    }
+}
+
 /// The request's id: a trusted peer's own, else a new one (`UUIDv7`: sorts by time, unguessable).
 pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, random: u128) -> HeaderValue {
     let given = peer.trusted.then(|| headers.get(X_REQUEST_ID)).flatten();
     if let Some(kept) = given.filter(|value| value.len() <= 128) {
         return kept.clone();
     }
+    new_request_id(unix_millis, random)
+}
+
+/// A new one.
+pub(super) fn new_request_id(unix_millis: u64, random: u128) -> HeaderValue {
     let time = u128::from(unix_millis & 0xffff_ffff_ffff) << 80;
     let random = random & 0x0fff_3fff_ffff_ffff_ffff;
     let bytes = (time | (0x7 << 76) | (0x2 << 62) | random).to_be_bytes();

@@ -6,14 +6,15 @@
 //!                                   model)   chain)   peek)        watched)
 //! ```
 //!
-//! Nothing of the request is kept once its response streams: one header would pin hyper's read buffer for as long as
-//! the stream lives. Cancellation is by drop: when the client goes, the connection's future is dropped, and with it
+//! Nothing of the request is kept once its response streams: one header would keep the whole head for as long as the
+//! stream lives. Cancellation is by drop: when the client goes, the connection's future is dropped, and with it
 //! the exchange or the relayed body, the upstream connection, and every guard.
 
 mod access;
 mod account;
 mod activity;
 mod alarm;
+mod answering;
 mod asked;
 mod auth;
 mod body;
@@ -24,6 +25,8 @@ mod error;
 mod exchange;
 mod h2;
 mod headers;
+mod http1;
+mod incoming;
 mod insert;
 mod listen;
 mod meter;

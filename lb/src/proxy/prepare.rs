@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::asked::{Asked, Place};
 use super::error::Refusal;
@@ -68,6 +68,11 @@ impl Prepared {
             points: None,
             upgrade,
         }
+    }
+
+    /// What stands behind a body that is here.
+    pub(super) fn trailers(&self) -> Option<&HeaderMap> {
+        self.payload.trailers()
     }
 
     /// Has endpoints chosen by these.

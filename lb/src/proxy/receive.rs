@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderMap, Request};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use super::error::Refusal;
 use super::pieces::Pieces;
 use super::service::Rules;
 use super::streaming::{Rest, Source};
+use crate::wire::http1;
 
 /// What may be held of one body, and of all.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,7 @@ pub(super) enum Payload {
     /// All of it is here.
     Whole {
         pieces: Pieces,
+        trailers: Option<Box<HeaderMap>>,
         /// Gives the room back.
         _held: Held,
     },
@@ -52,6 +54,14 @@ impl Payload {
     /// Whether it can be sent a second time.
     pub(super) fn is_replayable(&self) -> bool {
         !matches!(self, Self::Streamed { .. })
+    }
+
+    /// What stands behind a body that is here.
+    pub(super) fn trailers(&self) -> Option<&HeaderMap> {
+        match self {
+            Self::Whole { trailers, .. } => trailers.as_deref(),
+            Self::None | Self::Streamed { .. } => None,
+        }
     }
 
     /// Its bytes, as far as they are known.
@@ -73,6 +83,7 @@ struct Reception<'a> {
     length: u64,
     held: Held,
     pieces: Pieces,
+    trailers: Option<Box<HeaderMap>>,
 }
 
 /// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
@@ -169,10 +180,11 @@ impl<'a> Reception<'a> {
             length: 0,
             held: Held::new(room.budget),
             pieces: Pieces::default(),
+            trailers: None,
         }
     }
 
-    /// The next chunk. Trailers mean nothing to anybody behind lb.
+    /// The next chunk. Of trailers those are kept that may go on.
     async fn next<B>(&mut self, body: &mut Option<B>) -> Result<Option<Bytes>, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
@@ -182,8 +194,14 @@ impl<'a> Reception<'a> {
             let Some(frame) = self.pace.next(body, self.length).await? else {
                 return Ok(None);
             };
-            let Ok(chunk) = frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() else {
-                continue;
+            let chunk = match frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() {
+                Ok(chunk) => chunk,
+                Err(frame) => {
+                    let mut trailers = frame.into_trailers().unwrap_or_default();
+                    http1::strip_forbidden_trailers(&mut trailers);
+                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
+                    continue;
+                }
             };
             self.length += chunk.len() as u64;
             let limit = self.limit;
@@ -224,6 +242,7 @@ impl<'a> Reception<'a> {
     fn whole(self) -> Payload {
         Payload::Whole {
             pieces: self.pieces.sealed(),
+            trailers: self.trailers,
             _held: self.held,
         }
     }

@@ -41,7 +41,7 @@ pub(super) struct Relay {
     account: Account,
     worker: Arc<Worker>,
     failed: bool,
-    /// Whether a frame was handed over that hyper may not have written yet.
+    /// Whether a frame was handed over that may not have been written yet.
     unflushed: bool,
 }
 
@@ -179,7 +179,7 @@ impl Relay {
         hint
     }
 
-    /// Gives a frame to hyper.
+    /// Gives a frame to whoever writes.
     fn hand_over(&mut self, frame: Frame<Bytes>, length: u64) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         self.account.sent(length);
         self.unflushed = true;
@@ -187,7 +187,7 @@ impl Relay {
         Poll::Ready(Some(Ok(frame)))
     }
 
-    /// Gives something of lb's own to hyper.
+    /// Gives something of lb's own to whoever writes.
     fn say(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         self.account.sent(bytes.len() as u64);
         self.unflushed = true;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use http::header::{CONNECTION, MAX_FORWARDS};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 
 use super::access::Arrival;
 use super::account::Account;
@@ -17,6 +16,7 @@ use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
 use super::headers::{self, Forwardable, Peer};
+use super::incoming::Incoming;
 use super::point::point;
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
@@ -72,13 +72,26 @@ pub(super) fn serve(
         });
         arrival.answered(outcome, &response);
         headers::stamp(response.headers_mut(), arrival.id);
-        busy.answered(response.headers().get(CONNECTION) == Some(&CLOSE));
+        busy.answered();
         if let Some(tunnel) = response.body_mut().take_tunnel() {
             busy.switch(tunnel);
         }
         response.body_mut().keep(busy);
         Ok(response)
     }
+}
+
+/// Refuses a request of HTTP/1.1 whose head could not be read.
+pub(super) fn refuse(worker: &Worker, mut busy: Busy, refusal: &Refusal) -> Response<Body> {
+    worker.shared.metrics.refused(refusal.code());
+    let millis = u64::try_from(Worker::unix_now().as_millis()).unwrap_or(u64::MAX);
+    let mut response = refusal.response(0);
+    let id = headers::new_request_id(millis, fastrand::u128(..));
+    headers::stamp(response.headers_mut(), id);
+    response.headers_mut().insert(CONNECTION, CLOSE);
+    busy.answered();
+    response.body_mut().keep(busy);
+    response
 }
 
 /// A request on its way.
@@ -248,8 +261,8 @@ impl<'a> Scene<'a> {
         Forwardable::new(headers, self.peer, id, identity).along(route, via)
     }
 
-    /// What the attempts send. It goes with the exchange, at the commit: the fields are views of hyper's read buffer,
-    /// and nothing may hold that while a response streams.
+    /// What the attempts send. It goes with the exchange, at the commit: the fields are views of the whole head, and
+    /// nothing may hold that while a response streams.
     fn prepare(
         fields: Forwardable,
         request: &mut Asking,

@@ -1,9 +1,10 @@
-//! A client's socket as hyper sees it; keeps track of what moves.
+//! A client's socket as what is spoken on it sees it; keeps track of what moves.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -72,9 +73,9 @@ impl Socket {
 impl Watched {
     /// Resolves when the client has closed its side: a half-close is a client's going.
     ///
-    /// hyper looks for it only while its read buffer is empty, so a client that had sent a second request behind its
-    /// first would be streamed to for nobody. The readiness used here is that of a closed read side alone: it is
-    /// there whatever lies unread before it, and costs no read.
+    /// Whoever reads sees it only behind all that was sent before, so a client that had sent a second request behind its
+    /// first would be streamed to for nobody. The readiness used here is that of a closed read side alone: it is there
+    /// whatever lies unread before it, and costs no read.
     pub(super) async fn gone(&self) {
         if self
             .0
@@ -89,11 +90,21 @@ impl Watched {
 }
 
 impl Downstream {
-    fn activity(&self) -> &Activity {
+    fn socket(&self) -> &Socket {
         match self {
-            Self::Plain(socket) => &socket.activity,
-            Self::Tls(tls) => &tls.get_ref().0.activity,
+            Self::Plain(socket) => socket,
+            Self::Tls(tls) => tls.get_ref().0,
         }
+    }
+
+    pub(super) fn activity(&self) -> &Activity {
+        &self.socket().activity
+    }
+
+    /// Makes the close that follows a reset.
+    pub(super) fn reset(&self) -> io::Result<()> {
+        let stream: &TcpStream = (*self.socket().write).as_ref();
+        socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))
     }
 }
 

@@ -78,41 +78,38 @@ impl Rest {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutOff>>> {
-        loop {
-            let Poll::Ready(next) = self.body.as_mut().poll_frame(cx) else {
-                ready!(self.poll_slow(cx));
-                return self.cut(Refusal::SlowBody);
-            };
-            if let Some((since, _)) = self.waiting.take() {
-                self.waited += since.elapsed();
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+        let Poll::Ready(next) = self.body.as_mut().poll_frame(cx) else {
+            ready!(self.poll_slow(cx));
+            return self.cut(Refusal::SlowBody);
+        };
+        if let Some((since, _)) = self.waiting.take() {
+            self.waited += since.elapsed();
+        }
+        let (frame, checked) = match next.map(|frame| frame.map(Frame::into_data)) {
+            None => (None, self.finish()),
+            Some(Err(refusal)) => return self.cut(refusal),
+            // They end the body, so it is to be whole by then.
+            Some(Ok(Err(trailers))) => (Some(trailers), self.finish()),
+            Some(Ok(Ok(chunk))) => {
+                let checked = self.take(&chunk);
+                (Some(Frame::data(chunk)), checked)
             }
-            let chunk = match next.map(|frame| frame.map(Frame::into_data)) {
-                None => {
-                    return match self.finish() {
-                        Ok(()) => Poll::Ready(None),
-                        Err(refusal) => self.cut(refusal),
-                    };
-                }
-                Some(Err(refusal)) => return self.cut(refusal),
-                Some(Ok(Err(_trailers))) => continue,
-                Some(Ok(Ok(chunk))) => chunk,
-            };
-            self.length += chunk.len() as u64;
-            let limit = self.rules.max_body_bytes;
-            if self.length > limit {
-                return self.cut(Refusal::TooLarge { limit });
-            }
-            return match self.read(&chunk) {
-                Ok(()) => Poll::Ready(Some(Ok(chunk))),
-                Err(refusal) => self.cut(refusal),
-            };
+        };
+        match checked {
+            Ok(()) => Poll::Ready(frame.map(Ok)),
+            Err(refusal) => self.cut(refusal),
         }
     }
 
-    /// Looks at the next bytes before they are passed on. With the last of a body whose length the provider knows it
-    /// would have all of it, so that is looked at first as well.
-    fn read(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+    /// Counts the next bytes and looks at them before they are passed on. With the last of a body whose length the
+    /// provider knows it would have all of it, so that is looked at first as well.
+    fn take(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+        self.length += chunk.len() as u64;
+        let limit = self.rules.max_body_bytes;
+        if self.length > limit {
+            return Err(Refusal::TooLarge { limit });
+        }
         self.reading.feed(chunk)?;
         if self.declared == Some(self.length) {
             self.finish()?;
@@ -128,7 +125,7 @@ impl Rest {
         }
     }
 
-    fn cut(&mut self, refusal: Refusal) -> Poll<Option<Result<Bytes, CutOff>>> {
+    fn cut(&mut self, refusal: Refusal) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         self.refused.get_or_insert(refusal);
         Poll::Ready(Some(Err(CutOff)))
     }
@@ -188,7 +185,7 @@ impl http_body::Body for Passing {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         rest.held = None;
-        rest.poll(cx).map(|next| next.map(|chunk| chunk.map(Frame::data)))
+        rest.poll(cx)
     }
 }
 

@@ -4,6 +4,8 @@
 //! and again, and ended after one poll more each time: there is no place at which it waits that is not tried. Whatever
 //! it held has to be back afterwards.
 
+mod http2;
+
 use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,17 +27,53 @@ use super::{Budget, Via};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
-use crate::net::{self, Client, Destination};
+use crate::net::{self, Client, Destination, Protocol};
 use crate::policy::draw::Draw;
-use crate::upstream::{Context as Building, Table};
+use crate::upstream::{Context as Building, Table, sites};
 
 /// What a client says, with a pause between the parts, and what a provider answers to whatever it is asked.
 struct Way {
     name: &'static str,
     client: Vec<Vec<u8>>,
     provider: &'static [&'static [u8]],
+    turn: Turn,
     /// What the client has to have seen when nothing was dropped.
     seen: &'static str,
+}
+
+/// Which of a provider's connections answer.
+#[derive(Clone, Copy, PartialEq)]
+enum Turn {
+    /// All, at once.
+    All,
+    /// All, once there are two.
+    BothOfTwo,
+    /// The first, once there is a second.
+    FirstOfTwo,
+    /// The second.
+    SecondOfTwo,
+}
+
+/// Counts who has been asked, and says whose turn it is to answer.
+struct Turns(watch::Sender<usize>, Turn);
+
+impl Turns {
+    /// One more has been asked; whether it is to answer, as soon as it is.
+    async fn mine(&self) -> bool {
+        let Self(asked, turn) = self;
+        let mut others = asked.subscribe();
+        let mut number = 0;
+        asked.send_modify(|asked| {
+            *asked += 1;
+            number = *asked;
+        });
+        let answers = match turn {
+            Turn::All | Turn::BothOfTwo => true,
+            Turn::FirstOfTwo => number == 1,
+            Turn::SecondOfTwo => number == 2,
+        };
+        answers && (*turn == Turn::All || others.wait_for(|asked| *asked > 1).await.is_ok())
+    }
 }
 
 fn post(path: &str, fields: &str, body: &str) -> Vec<Vec<u8>> {
@@ -49,15 +87,16 @@ fn post(path: &str, fields: &str, body: &str) -> Vec<Vec<u8>> {
         .to_vec()
 }
 
+const STREAM: &[&[u8]] = &[
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+    b"6\r\n: hi\n\n\r\n",
+    b"9\r\ndata: {}\n\r\n1\r\n\n\r\n",
+    b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n",
+];
+
 fn ways() -> Vec<Way> {
     let chat = "/v1/chat/completions";
     let plain: &[&[u8]] = &[b"HTTP/1.1 200 OK\r\ncontent-", b"length: 4\r\n\r\n{\"", b"\"}"];
-    let stream: &[&[u8]] = &[
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-        b"6\r\n: hi\n\n\r\n",
-        b"9\r\ndata: {}\n\r\n1\r\n\n\r\n",
-        b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n",
-    ];
     let form = "--b\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nchat\r\n--b--\r\n";
     let upgrade =
         "GET /v1/realtime?model=chat HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
@@ -67,42 +106,49 @@ fn ways() -> Vec<Way> {
             name: "an answer in one piece",
             client: post(chat, "", "{\"model\":\"chat\"}"),
             provider: plain,
+            turn: Turn::All,
             seen: "{\"\"}",
         },
         Way {
             name: "a stream",
             client: post(chat, "", "{\"model\":\"chat\",\"stream\":true}"),
-            provider: stream,
+            provider: STREAM,
+            turn: Turn::All,
             seen: "[DONE]",
         },
         Way {
             name: "a form",
             client: post(chat, "content-type: multipart/form-data; boundary=b\r\n", form),
             provider: plain,
+            turn: Turn::All,
             seen: "{\"\"}",
         },
         Way {
             name: "a body that is streamed",
             client: post(chat, "", &long),
             provider: plain,
+            turn: Turn::All,
             seen: "{\"\"}",
         },
         Way {
             name: "a renamed stream",
             client: post(chat, "", "{\"model\":\"renamed\",\"stream\":true}"),
-            provider: stream,
+            provider: STREAM,
+            turn: Turn::All,
             seen: "[DONE]",
         },
         Way {
             name: "straight to a provider",
             client: post("/else", "", "anything"),
             provider: plain,
+            turn: Turn::All,
             seen: "{\"\"}",
         },
         Way {
             name: "a second target",
             client: post(chat, "", "{\"model\":\"chat\"}"),
             provider: &[b"HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n", b"no"],
+            turn: Turn::All,
             seen: "no",
         },
         Way {
@@ -112,9 +158,33 @@ fn ways() -> Vec<Way> {
                 b"HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
                 b"pong",
             ],
+            turn: Turn::All,
             seen: "pong",
         },
     ]
+}
+
+fn races() -> [Way; 3] {
+    let busy: &[&[u8]] = &[b"HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n", b"no"];
+    [
+        hedged("a hedge that answers", STREAM, Turn::SecondOfTwo, "[DONE]"),
+        hedged("a hedge that is outrun", STREAM, Turn::FirstOfTwo, "[DONE]"),
+        hedged("a hedge that fails like the first", busy, Turn::BothOfTwo, "no"),
+    ]
+}
+
+fn hedged(name: &'static str, provider: &'static [&'static [u8]], turn: Turn, seen: &'static str) -> Way {
+    Way {
+        name,
+        client: post(
+            "/v1/chat/completions",
+            "",
+            "{\"model\":\"hedged\",\"stream\":true}",
+        ),
+        provider,
+        turn,
+        seen,
+    }
 }
 
 /// A future that is dropped before it is polled once too often; gives how often it was, if it ended by then.
@@ -142,8 +212,8 @@ fn config(address: std::net::SocketAddr) -> Config {
         "version: 1\nlisteners: [{{ name: a, address: \"127.0.0.1:0\" }}]\nserver: {{ replay_bytes: 1000 }}\n\
          routes: [{{ match: {{ path_prefix: /v1/ }}, to: models }}, {{ match: {{}}, to: {{ provider: one }} }}]\n\
          providers:\n  one: {{ endpoints: [{{ url: \"http://{address}/v1\" }}] }}\n  two: {{ endpoints: [{{ url: \
-         \"http://{address}/v1\" }}] }}\nmodels:\n  chat: {{ targets: [{{ provider: one, upstream_model: up }}, {{ provider: two \
-         }}] }}\n  renamed: {{ rewrite_response_model: true, targets: [{{ provider: one }}] }}\n"
+         \"http://{address}/v1\" }}] }}\n  three: {{ retries: {{ hedge_after_ms: 1 }}, endpoints: [{{ url: \"http://{address}/v1\" }}, {{ url: \"http://{address}/v2\" }}] }}\nmodels:\n  chat: {{ targets: [{{ provider: one, upstream_model: up }}, {{ provider: two \
+         }}] }}\n  renamed: {{ rewrite_response_model: true, targets: [{{ provider: one }}] }}\n  hedged: {{ targets: [{{ provider: three }}] }}\n"
     );
     match config::parse(&text, "lb.yaml", &|_| None) {
         Ok(checked) => checked.config,
@@ -151,12 +221,13 @@ fn config(address: std::net::SocketAddr) -> Config {
     }
 }
 
-fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
+fn worker(config: &Config, address: std::net::SocketAddr, protocol: Protocol) -> Arc<Worker> {
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&[Duration::from_secs(1)]));
     let mut building = Building {
         metrics: &metrics,
-        keys: &[None, None],
+        keys: &[None, None, None],
+        sites: &sites(config, |_, _, _| Vec::new()),
         now: clock.now(),
         before: None,
         draw: &mut || Draw::new(0.0),
@@ -170,7 +241,7 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
         max_streams: 1,
     };
     let route = || Route {
-        destination: Arc::new(Destination::new(&[address], None, limits, 1)),
+        destination: Arc::new(Destination::new(&[address], None, limits, 1).speaking(protocol)),
         host: HeaderValue::from_static("origin"),
         files: [0; 32],
     };
@@ -178,7 +249,7 @@ fn worker(config: &Config, address: std::net::SocketAddr) -> Arc<Worker> {
         server: config.server.clone(),
         keys: ClientKeys::default(),
         table,
-        routes: vec![route(), route()],
+        routes: vec![route(), route(), route(), route()],
     };
     let shared = Shared {
         live: ArcSwap::from_pointee(live),
@@ -218,9 +289,10 @@ async fn pause() {
     }
 }
 
-/// Answers every connection with these parts.
-async fn provide(listener: TcpListener, parts: &'static [&'static [u8]]) {
+/// Answers every connection whose turn it is with these parts.
+async fn provide(listener: TcpListener, parts: &'static [&'static [u8]], turns: Arc<Turns>) {
     while let Ok((mut stream, _)) = listener.accept().await {
+        let turns = Arc::clone(&turns);
         tokio::spawn(async move {
             let mut buffer = [0; 8192];
             let mut all = Vec::new();
@@ -234,6 +306,10 @@ async fn provide(listener: TcpListener, parts: &'static [&'static [u8]]) {
                 {
                     break;
                 }
+            }
+            if !turns.mine().await {
+                drop(stream.read(&mut buffer).await);
+                return;
             }
             for part in parts {
                 pause().await;
@@ -284,11 +360,18 @@ fn held(worker: &Worker) -> Vec<(String, String)> {
 }
 
 /// One request whose connection is dropped after so many polls; whether it had ended before.
-async fn once(way: &Way, polls: usize) -> bool {
+async fn once(way: &Way, protocol: Protocol, polls: usize) -> bool {
+    let parts = way.provider;
     let origin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = origin.local_addr().expect("bound");
-    let worker = worker(&config(address), address);
-    let provider = tokio::spawn(provide(origin, way.provider));
+    let turns = Arc::new(Turns(watch::Sender::new(0), way.turn));
+    let worker = worker(&config(address), address, protocol);
+    let provider = tokio::spawn(async move {
+        match protocol {
+            Protocol::Http2 => http2::provide(origin, parts, turns).await,
+            Protocol::Auto | Protocol::Http1 => provide(origin, parts, turns).await,
+        }
+    });
     let front = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let mut client = TcpStream::connect(front.local_addr().expect("bound"))
         .await
@@ -322,6 +405,9 @@ async fn once(way: &Way, polls: usize) -> bool {
         let seen = String::from_utf8_lossy(&seen);
         assert!(seen.contains(way.seen), "{}: {seen}", way.name);
     }
+    if protocol == Protocol::Http2 {
+        http2::let_go(&worker).await;
+    }
     let left = held(&worker);
     assert!(
         left.is_empty(),
@@ -332,15 +418,23 @@ async fn once(way: &Way, polls: usize) -> bool {
     ended.is_some()
 }
 
-// [STREAM-14] [TABLE-2]
+// [STREAM-14] [TABLE-2] [HEDGE-6]
 #[tokio::test]
 async fn a_request_that_is_dropped_wherever_it_waits_gives_back_all_it_held() {
-    for way in ways() {
-        let mut polls = 0;
-        while !once(&way, polls).await {
-            polls += 1;
-            assert!(polls < 300, "{} never ends", way.name);
+    for way in ways().into_iter().chain(races()) {
+        drop_everywhere(&way, Protocol::Http1).await;
+        // Upgrades go by HTTP/1.1 whatever is set.
+        if way.seen != "pong" {
+            drop_everywhere(&way, Protocol::Http2).await;
         }
-        assert!(polls > 5, "{} waits nowhere?", way.name);
     }
+}
+
+async fn drop_everywhere(way: &Way, protocol: Protocol) {
+    let mut polls = 0;
+    while !once(way, protocol, polls).await {
+        polls += 1;
+        assert!(polls < 300, "{} never ends over {protocol:?}", way.name);
+    }
+    assert!(polls > 5, "{} waits nowhere over {protocol:?}?", way.name);
 }

@@ -1,7 +1,7 @@
-//! What hyper lets through and lb does not, in a request's head.
+//! What is a request's head and is refused all the same.
 //!
 //! Whatever two parties could read differently is refused rather than repaired, since the next one behind may be the
-//! one that reads it the other way. docs/HTTP.md lists all of it, with what hyper refuses by itself.
+//! one that reads it the other way. docs/HTTP.md lists all of it, with what is no head in the first place.
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
@@ -19,7 +19,7 @@ pub(super) fn check<B>(request: &mut Request<B>) -> Result<(), Refusal> {
     if http2 {
         values(request.headers())?;
     } else {
-        framing(request.headers())?;
+        framing(request.headers(), request.version())?;
     }
     expectation(request.headers())?;
     target(request.uri(), request.method())?;
@@ -45,7 +45,10 @@ fn values(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// How the body is delimited: `chunked` once or a length, and nothing that asks for another protocol beside it.
-fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
+/// [`http1::parse_request`] makes no body of anything else.
+fn framing(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
+    let lengths = http1::has(headers, &header::CONTENT_LENGTH);
+    let length = if lengths { length(headers)? } else { None };
     if !http1::has(headers, &header::TRANSFER_ENCODING) && !http1::has(headers, &header::UPGRADE) {
         return Ok(());
     }
@@ -54,13 +57,15 @@ fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
     if codings.next().is_some() {
         return Err(Refusal::BadRequest("there is more than one transfer-encoding"));
     }
+    if coding.is_some() && version < Version::HTTP_11 {
+        return Err(Refusal::BadRequest("HTTP/1.0 has no transfer-encoding"));
+    }
     if let Some(coding) = coding
         && !coding.as_bytes().eq_ignore_ascii_case(b"chunked")
     {
         return Err(transfer_coding(coding));
     }
-    let length = headers.get(header::CONTENT_LENGTH);
-    let has_body = coding.is_some() || length.is_some_and(|length| length != "0");
+    let has_body = coding.is_some() || length.is_some_and(|length| length > 0);
     if has_body && headers.contains_key(header::UPGRADE) {
         return Err(Refusal::BadRequest(
             "a request that asks for an upgrade has no body",
@@ -69,21 +74,34 @@ fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// hyper has seen that the last coding is `chunked`.
+/// The same, as often as it is said.
+fn length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    let mut length = None;
+    for value in headers.get_all(header::CONTENT_LENGTH) {
+        match http1::content_length(value.as_bytes()) {
+            Ok(bytes) if length.is_none_or(|earlier| earlier == bytes) => length = Some(bytes),
+            _ => {
+                return Err(Refusal::BadRequest(
+                    "the content-length is no number, or there are two",
+                ));
+            }
+        }
+    }
+    Ok(length)
+}
+
 fn transfer_coding(coding: &HeaderValue) -> Refusal {
-    let words = coding
+    let mut words = coding
         .as_bytes()
         .split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii);
-    let chunked = words
-        .clone()
-        .filter(|word| word.eq_ignore_ascii_case(b"chunked"))
-        .count();
+    let is_chunked = |word: &[u8]| word.eq_ignore_ascii_case(b"chunked");
     let is_token = |word: &[u8]| {
         let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
         !word.is_empty() && word.iter().all(token)
     };
-    if chunked == 1 && words.clone().count() > 1 && words.into_iter().all(is_token) {
+    let last = words.next_back().is_some_and(is_chunked);
+    if last && words.clone().count() > 0 && words.all(|word| is_token(word) && !is_chunked(word)) {
         Refusal::UnknownCoding
     } else {
         Refusal::BadRequest("the transfer-encoding is not `chunked`")

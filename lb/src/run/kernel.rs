@@ -26,16 +26,17 @@ use tokio::runtime::Runtime;
 
 use self::react::{KINDS, React};
 use self::readmit::inquire;
-use self::settings::{destinations, settings};
+use self::settings::settings;
 use super::StartError;
+use super::current::Current;
 use crate::clock::Clock;
-use crate::config::{self, Config};
+use crate::config;
 use crate::kernel::signal::Endpoint;
 use crate::kernel::{self, Counters, Mode, Observer, Plane, Started};
 use crate::metrics::{Metrics, TrafficMetrics};
 use crate::net::{Fates, SocketHook};
 use crate::proxy::{Drain, Live, Route, Shared};
-use crate::upstream::State;
+use crate::upstream::{Site, State};
 
 /// The plane as the rest of the daemon sees it; without one it does nothing.
 #[derive(Debug)]
@@ -58,7 +59,9 @@ struct Watched {
     slot: u16,
     /// Whether what is seen has consequences (`health.kernel_signals`); it is counted anyway.
     acts: bool,
-    metrics: TrafficMetrics,
+    provider: config::Name,
+    endpoint: config::Name,
+    metrics: Arc<TrafficMetrics>,
 }
 
 /// What is left to be started once all else is.
@@ -71,13 +74,13 @@ pub(super) struct Thread {
 impl Kernel {
     /// Loads and attaches the programs, as far as `kernel.mode` wants and the machine lets us.
     pub(super) fn start(
-        config: &Config,
+        current: &Current,
         routes: &[Route],
         metrics: &Metrics,
         clock: Clock,
     ) -> Result<(Self, Option<Thread>), StartError> {
-        let settings = settings(&config.kernel);
-        let started = kernel::start(&settings, kernel::embedded(), &destinations(config));
+        let settings = settings(&current.config.kernel);
+        let started = kernel::start(&settings, kernel::embedded(), &destinations(routes));
         let (plane, gaps) = match started.map_err(StartError::Kernel)? {
             Started::On(plane, gaps) => (plane, gaps),
             Started::Off(why) => return Ok((Self::off(why.as_ref(), metrics), None)),
@@ -102,7 +105,7 @@ impl Kernel {
         metrics.kernel_mode(mode);
         let mut providers = Vec::new();
         let kernel = Self {
-            watched: ArcSwap::from_pointee(watch(&plane, &mut providers, (config, routes), metrics)),
+            watched: ArcSwap::from_pointee(watch(&plane, &mut providers, (current, routes), (metrics, &[]))),
             providers: Mutex::new(providers),
             counters: plane.counters().ok(),
             plane: Some(plane),
@@ -132,20 +135,22 @@ impl Kernel {
     }
 
     /// Watches the endpoints of another configuration from now on: those that stay keep their slots.
-    pub(super) fn adopt(&self, config: &Config, routes: &[Route], metrics: &Metrics) {
+    pub(super) fn adopt(&self, current: &Current, routes: &[Route], metrics: &Metrics) {
         let Some(plane) = &self.plane else { return };
         let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = watch(plane, &mut providers, (config, routes), metrics);
+        let known = self.watched.load_full();
+        let next = watch(plane, &mut providers, (current, routes), (metrics, &known));
         drop(providers);
         let before = self.watched.swap(Arc::new(next));
         let now = self.watched.load();
         for gone in before.iter().flatten() {
             if !now.iter().flatten().any(|watched| watched.slot == gone.slot) {
+                // Addresses come and go more often than series are read.
+                self.count(gone);
                 plane.release(gone.slot);
             }
         }
-        let addresses: Vec<IpAddr> = destinations(config);
-        for gap in plane.cover(&addresses) {
+        for gap in plane.cover(&destinations(routes)) {
             tracing::warn!(missing = %gap, "the kernel sees only a part of the connections");
         }
     }
@@ -166,21 +171,16 @@ impl Kernel {
         }))
     }
 
-    /// Sees to it that what goes to these addresses is seen.
-    pub(super) fn cover(&self, addresses: &[SocketAddr]) {
-        let Some(plane) = &self.plane else { return };
-        let addresses: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
-        for gap in plane.cover(&addresses) {
-            tracing::warn!(missing = %gap, "the kernel sees only a part of the connections");
-        }
-    }
-
     /// Brings the series up to date.
     pub(super) fn publish(&self) {
         for watched in self.watched.load().iter().flatten() {
-            if let Some(counted) = self.read(watched) {
-                watched.metrics.publish(counted);
-            }
+            self.count(watched);
+        }
+    }
+
+    fn count(&self, watched: &Watched) {
+        if let Some(counted) = self.read(watched) {
+            watched.metrics.publish(counted);
         }
     }
 
@@ -270,47 +270,53 @@ async fn sweep(fates: &Fates) {
     }
 }
 
-/// A slot for each endpoint, which its connections are followed under. `known` numbers the providers for as long as the
-/// process lives: several of them lost at once tell of our own link.
+/// Where the endpoints are, as far as that is known.
+fn destinations(routes: &[Route]) -> Vec<IpAddr> {
+    let addresses = routes.iter().flat_map(|route| route.destination.addresses());
+    addresses.map(|address: SocketAddr| address.ip()).collect()
+}
+
+/// A slot for each endpoint, which its connections are followed under. `numbers` has the providers for as long as the
+/// process lives: several of them lost at once tell of our own link. `before` is what is watched up to now.
 fn watch(
     plane: &Plane,
-    known: &mut Vec<config::Name>,
-    (config, routes): (&Config, &[Route]),
-    metrics: &Metrics,
+    numbers: &mut Vec<config::Name>,
+    (current, routes): (&Current, &[Route]),
+    (metrics, before): (&Metrics, &[Option<Arc<Watched>>]),
 ) -> Vec<Option<Arc<Watched>>> {
-    let mut watched = Vec::new();
-    for provider in &config.providers {
-        let number = known.iter().position(|name| *name == provider.name);
+    let one = |(site, route): (&Site, &Route)| {
+        let provider = &current.config.providers[site.provider];
+        let number = numbers.iter().position(|name| *name == provider.name);
         let number = number.unwrap_or_else(|| {
-            known.push(provider.name.clone());
-            known.len() - 1
+            numbers.push(provider.name.clone());
+            numbers.len() - 1
         });
-        for endpoint in &provider.endpoints {
-            let known = Endpoint {
-                provider: u32::try_from(number).unwrap_or(u32::MAX),
-                max_ejection: provider
-                    .health
-                    .as_ref()
-                    .map_or(Duration::ZERO, |health| health.settings().max_ejection),
-            };
-            let route = routes.get(watched.len());
-            let slot = route.and_then(|route| {
-                if let Some(slot) = route.destination.slot() {
-                    plane.update(slot, known);
-                    return Some(slot);
-                }
-                let slot = plane.claim(known)?;
-                route.destination.follow_as(slot);
-                Some(slot)
-            });
-            watched.push(slot.map(|slot| {
-                Arc::new(Watched {
-                    slot,
-                    acts: provider.kernel_signals,
-                    metrics: metrics.traffic(provider.name.as_str(), endpoint.name.as_str(), &KINDS),
-                })
-            }));
-        }
-    }
-    watched
+        let health = provider.health.as_ref();
+        let known = Endpoint {
+            provider: u32::try_from(number).unwrap_or(u32::MAX),
+            max_ejection: health.map_or(Duration::ZERO, |health| health.settings().max_ejection),
+        };
+        let slot = if let Some(slot) = route.destination.slot() {
+            plane.update(slot, known);
+            slot
+        } else {
+            let slot = plane.claim(known)?;
+            route.destination.follow_as(slot);
+            slot
+        };
+        let endpoint = &provider.endpoints[site.endpoint].name;
+        let mut watched = before.iter().flatten();
+        let same = watched
+            .find(|old| old.slot == slot && old.provider == provider.name && old.endpoint == *endpoint);
+        let fresh = || Arc::new(metrics.traffic(provider.name.as_str(), endpoint.as_str(), &KINDS));
+        Some(Arc::new(Watched {
+            slot,
+            acts: provider.kernel_signals,
+            provider: provider.name.clone(),
+            endpoint: endpoint.clone(),
+            // It remembers how far the slot has been counted.
+            metrics: same.map_or_else(fresh, |old| Arc::clone(&old.metrics)),
+        }))
+    };
+    current.sites.iter().zip(routes).map(one).collect()
 }

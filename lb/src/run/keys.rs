@@ -10,6 +10,7 @@ use crate::config::{Admin, ApiKey, Auth, AuthHeader, Config};
 use crate::proxy::{self, ClientKeys};
 
 /// What the files with secrets hold.
+#[derive(Clone, Debug)]
 pub(super) struct Secrets {
     pub(super) providers: Vec<Option<HeaderValue>>,
     pub(super) clients: ClientKeys,

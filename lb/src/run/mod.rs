@@ -12,6 +12,7 @@
 
 mod certificates;
 mod control;
+mod current;
 mod descriptors;
 mod dns;
 mod error;
@@ -37,21 +38,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::admin::{Check, View};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::net::Client;
-use crate::policy::draw::Draw;
-use crate::policy::time::Instant;
-use crate::proxy::{Budget, Drain, Live, Route, Shared, Via, Writer};
-use crate::upstream::{Context, Table};
+use crate::proxy::{Budget, Drain, Shared, Via, Writer};
 
 use self::control::Control;
+use self::current::{Current, live};
+use self::dns::{Names, Resolver};
 use self::kernel::Kernel;
-use self::keys::Secrets;
 use self::listeners::Listeners;
 use self::probes::Probes;
 use self::reload::Request;
@@ -74,8 +73,9 @@ pub struct Daemon {
     control: Control,
     kernel: Arc<Kernel>,
     probes: Probes,
-    /// What is in force, as it was configured.
-    config: Mutex<Config>,
+    current: Mutex<Current>,
+    /// Told when a name has other addresses.
+    renamed: Arc<Notify>,
     admin: SocketAddr,
     threads: Vec<JoinHandle<()>>,
     /// Ends last: the others have lines for it.
@@ -86,7 +86,12 @@ pub struct Daemon {
 
 impl Daemon {
     /// Starts what `config` says, on the sockets that were handed over and on new ones. Nothing runs if this fails.
-    pub fn start(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
+    pub fn start(config: &Config, inherited: Inherited) -> Result<Self, StartError> {
+        Self::resolving(config, inherited, dns::system())
+    }
+
+    /// As [`Self::start`], with what looks names up.
+    fn resolving(config: &Config, mut inherited: Inherited, resolver: Resolver) -> Result<Self, StartError> {
         descriptors::raise();
         let count = workers::count(config.server.workers);
         let admin = match inherited.take_admin(config.admin.address) {
@@ -95,11 +100,18 @@ impl Daemon {
         };
         let listeners = Arc::new(Listeners::new(inherited, count));
         let plan = listeners.plan(config)?;
-        let (shared, writer) = shared(config, count)?;
+        let renamed = Arc::new(Notify::new());
+        let nameless = Names::new(resolver, Arc::clone(&renamed));
+        let current = Current::first(config, nameless.next(config), shards(count))?;
+        let (shared, writer) = shared(&current)?;
         let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
-        let (kernel, observing) =
-            Kernel::start(config, &shared.live.load().routes, &shared.metrics, shared.clock)?;
+        let (kernel, observing) = Kernel::start(
+            &current,
+            &shared.live.load().routes,
+            &shared.metrics,
+            shared.clock,
+        )?;
         let kernel = Arc::new(kernel);
         let (asking, requests) = mpsc::channel(REQUESTS);
         let view = view(&shared, &kernel, token, asking);
@@ -124,8 +136,7 @@ impl Daemon {
                 return Err(error);
             }
         };
-        let names = dns::named(config, &shared.live.load().routes, |_| true);
-        dns::keep(control.handle(), names, &kernel);
+        current.names.keep(control.handle(), &nameless);
         listeners.commit(plan, &workers);
         let client = Client::new(count, None);
         let probes = Probes::new(control.handle().clone(), Arc::clone(&shared), client);
@@ -140,7 +151,8 @@ impl Daemon {
             control,
             kernel,
             probes,
-            config: Mutex::new(config.clone()),
+            current: Mutex::new(current),
+            renamed,
             admin: admin_address,
             threads,
             writer,
@@ -225,16 +237,11 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long the last access lines may take. Where nobody reads them lb ends all the same.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-fn shared(config: &Config, workers: usize) -> Result<(Shared, Option<Writer>), StartError> {
+fn shared(current: &Current) -> Result<(Shared, Option<Writer>), StartError> {
+    let config = &current.config;
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&edges(config)));
-    let routes = routes::build(config, shards(workers), None)?;
-    let live = live(
-        config,
-        routes,
-        &Secrets::read(config)?,
-        (&metrics, None, clock.now()),
-    );
+    let live = live(current, current.routes(None), (&metrics, None, clock.now()));
     let (access, writer) = log::access(&config.log, &metrics)?.unzip();
     let shared = Shared {
         live: ArcSwap::from_pointee(live),
@@ -258,32 +265,6 @@ fn edges(config: &Config) -> Vec<Duration> {
     edges.map(|edge| Duration::from_secs_f64(*edge)).collect()
 }
 
-/// What requests meet. It cannot fail, because what has been learned is shared with the table `before`.
-fn live(
-    config: &Config,
-    routes: Vec<Route>,
-    secrets: &Secrets,
-    (metrics, before, now): (&Metrics, Option<&Table>, Instant),
-) -> Live {
-    metrics.count_usage(config.metrics.usage);
-    let table = Table::build(
-        config,
-        &mut Context {
-            metrics,
-            keys: &secrets.providers,
-            now,
-            before,
-            draw: &mut || Draw::new(fastrand::f64()),
-        },
-    );
-    Live {
-        table,
-        routes,
-        server: config.server.clone(),
-        keys: secrets.clients.clone(),
-    }
-}
-
 fn view(
     shared: &Arc<Shared>,
     kernel: &Arc<Kernel>,
@@ -296,7 +277,13 @@ fn view(
         token: ArcSwapOption::from_pointee(token),
         reload: Box::new(move || Box::pin(reload::ask(asking.clone()))),
         metrics: Box::new(move || {
-            metrics.live.load().table.publish(metrics.clock.now());
+            let live = metrics.live.load();
+            live.table.publish(metrics.clock.now());
+            live.table.publish_connections(|id| {
+                let destination = &live.routes[id].destination;
+                (destination.open(), destination.idle())
+            });
+            drop(live);
             counted.publish();
             metrics.metrics.exposition()
         }),
@@ -327,3 +314,6 @@ fn announce(config: &Config, admin: SocketAddr, workers: usize, kernel: &str) {
         presets = config.presets.len(), kernel, "started"
     );
 }
+
+#[cfg(test)]
+mod tests;

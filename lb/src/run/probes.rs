@@ -1,6 +1,7 @@
 //! Probes endpoints, each on its own clock, for as long as they are configured to be probed.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::Handle;
@@ -24,8 +25,8 @@ pub(super) struct Probes {
     changed: watch::Sender<()>,
 }
 
-/// An endpoint over reloads: its provider's name and its URL.
-type Key = (Box<str>, String);
+/// An endpoint over reloads: its provider's name, its URL and its address.
+type Key = (Box<str>, String, Option<SocketAddr>);
 
 impl Probes {
     /// Probes on the threads of `handle`; nobody yet. `client` is of a worker number of its own.
@@ -47,7 +48,7 @@ impl Probes {
             providers.filter(|provider| provider.config.probe.is_some() && provider.config.enabled);
         let keys = with_probe.flat_map(|provider| {
             let endpoints = provider.endpoints.iter();
-            endpoints.map(|endpoint| (provider.name.clone(), endpoint.url.to_string()))
+            endpoints.map(|endpoint| (provider.name.clone(), endpoint.url.to_string(), endpoint.address))
         });
         for key in keys {
             if lock(&self.probed).insert(key.clone()) {
@@ -116,7 +117,9 @@ impl Task {
             host: &route.host,
             fields: &provider.fields,
         };
-        let probed = probe(&self.client, &how, target).await;
+        let Some(probed) = probe(&self.client, &how, target).await else {
+            return;
+        };
         // By now it may have another place; its state is the same.
         let live = self.shared.live.load_full();
         if let Some((_, id)) = self.find(&live) {
@@ -130,7 +133,8 @@ impl Task {
         let mut providers = live.table.providers().iter();
         let provider = providers.find(|provider| provider.name == self.key.0 && provider.config.enabled)?;
         let mut endpoints = provider.endpoints.iter();
-        let endpoint = endpoints.find(|endpoint| endpoint.url.to_string() == self.key.1)?;
+        let endpoint = endpoints
+            .find(|endpoint| endpoint.address == self.key.2 && endpoint.url.to_string() == self.key.1)?;
         Some((provider.config.probe.clone()?, endpoint.id))
     }
 }

@@ -5,16 +5,17 @@
 //!  anything may fail, nothing has changed     nothing can fail                     what is open goes on
 //! ```
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::current::Current;
 use super::keys::{self, Secrets};
 use super::memory;
-use super::{Daemon, StartError, control, dns, edges, live, routes, shards};
+use super::{Daemon, StartError, control, edges, routes, shards};
 use crate::admin::Reloaded;
 use crate::config::Config;
-use crate::proxy::{Bound, Drain, Live};
+use crate::proxy::{Bound, Drain};
 
 /// Somebody wants a reload, and to hear what came of it.
 pub(super) type Request = oneshot::Sender<Reloaded>;
@@ -31,67 +32,33 @@ pub(super) async fn ask(asking: mpsc::Sender<Request>) -> Reloaded {
 impl Daemon {
     /// Puts `config` into force. If it cannot be, everything stays as it was. Returns what of it waits for a restart.
     pub async fn reload(&self, config: &Config) -> Result<Vec<&'static str>, StartError> {
-        let before = self.shared.live.load_full();
+        let old = self.current().clone();
         let secrets = Secrets::read(config)?;
         let token = keys::admin_token(&config.admin)?;
-        let routes = routes::build(config, shards(self.count), Some(&before))?;
+        let ways = routes::ways(config, shards(self.count), Some((&old.config, &old.ways)))?;
         let plan = self.listeners.plan(config)?;
-        let old = self.config();
-        let admin = (old.admin.address != config.admin.address)
+        let admin = (old.config.admin.address != config.admin.address)
             .then(|| control::bind(config.admin.address))
             .transpose()?;
-        let is_new = |destination: &_| {
-            !before
-                .routes
-                .iter()
-                .any(|old| Arc::ptr_eq(&old.destination, destination))
-        };
-        let names = dns::named(config, &routes, is_new);
-        dns::prime(&names).await;
+        let names = old.names.next(config);
+        names.prime().await;
         if let Some(socket) = admin {
             self.control.serve(socket).map_err(StartError::Thread)?;
         }
         // From here on nothing can fail.
         self.control.view().set_token(token);
-        self.kernel.adopt(config, &routes, &self.shared.metrics);
-        let now = self.shared.clock.now();
-        let next = live(
-            config,
-            routes,
-            &secrets,
-            (&self.shared.metrics, Some(&before.table), now),
-        );
-        let next = Arc::new(next);
-        self.shared.live.store(Arc::clone(&next));
+        self.enact(Current {
+            config: config.clone(),
+            secrets,
+            ways,
+            sites: names.sites(config),
+            names,
+        });
         self.shared.buffers.set_limit(memory::for_buffers(&config.server));
-        dns::keep(self.control.handle(), names, &self.kernel);
-        leave(&before, &next);
-        self.probes.follow();
         for gone in self.listeners.commit(plan, &self.workers) {
             tokio::spawn(finish(gone, config.server.drain_timeout));
         }
-        *self.current() = config.clone();
-        Ok(waiting(&old, config))
-    }
-
-    /// What is in force, as it was configured.
-    pub(super) fn config(&self) -> Config {
-        self.current().clone()
-    }
-
-    fn current(&self) -> std::sync::MutexGuard<'_, Config> {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Closes idle connections to what is no more, or is reached in another way now. Busy ones are closed after their
-/// response.
-fn leave(before: &Live, next: &Live) {
-    for old in &before.routes {
-        let stays = |route: &crate::proxy::Route| Arc::ptr_eq(&route.destination, &old.destination);
-        if !next.routes.iter().any(stays) {
-            old.destination.purge();
-        }
+        Ok(waiting(&old.config, config))
     }
 }
 

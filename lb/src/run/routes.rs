@@ -7,57 +7,92 @@ use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 
 use super::StartError;
-use crate::config::{Config, Host, HttpVersion, Provider, Scheme, Url};
+use crate::config::{self, Config, Host, HttpVersion, Provider, Scheme, Url};
 use crate::net::tls::Trust;
 use crate::net::{self, Destination, Limits, Protocol, Proxy, Tls};
 use crate::proxy::{Live, Route};
+use crate::upstream::Site;
 
-/// One route an endpoint, in the order of the table's endpoint ids: providers as configured, endpoints in each.
-/// Names have no addresses yet: the resolver sets them. An endpoint that `before` reaches in the same way keeps its
-/// destination, and with it its connections.
-pub(super) fn build(
+/// One way an endpoint as it is configured, in the configuration's order: a route that leads to no address yet. An
+/// endpoint that was reached in the same way by the configuration `before` keeps its way.
+pub(super) fn ways(
     config: &Config,
     workers: usize,
-    before: Option<&Live>,
+    before: Option<(&Config, &[Route])>,
 ) -> Result<Vec<Route>, StartError> {
-    let mut routes = Vec::new();
+    let mut ways = Vec::new();
     for provider in &config.providers {
         let files = files(provider);
         for endpoint in &provider.endpoints {
-            let known = before.and_then(|live| known(live, provider, &endpoint.url));
-            let kept = known.filter(|(old, route)| {
-                let same = old.tls == provider.tls
-                    && old.connections == provider.connections
-                    && old.dns == provider.dns;
-                same && route.files == files
+            let known = before.and_then(|(config, ways)| known(config, ways, provider, &endpoint.url));
+            let kept = known.filter(|(old, way)| {
+                let same = old.tls == provider.tls && old.connections == provider.connections;
+                same && way.files == files
             });
-            let next = match kept {
-                Some((_, route)) => route.clone(),
+            ways.push(match kept {
+                Some((_, way)) => way.clone(),
                 None => route(provider, &endpoint.url, workers, files)?,
-            };
-            if let (None, Some((_, old))) = (kept, known) {
-                // Another way to the same place: where it is stays known, and what the kernel calls it.
-                if known.is_some_and(|(before, _)| {
-                    before.reached_at(&endpoint.url) == provider.reached_at(&endpoint.url)
-                }) {
-                    next.destination.set_addresses(&old.destination.addresses());
-                }
-                if let Some(slot) = old.destination.slot() {
-                    next.destination.follow_as(slot);
-                }
-            }
-            routes.push(next);
+            });
         }
     }
-    Ok(routes)
+    Ok(ways)
 }
 
-/// The route to the same endpoint in the configuration before.
-fn known<'a>(live: &'a Live, provider: &Provider, url: &Url) -> Option<(&'a Provider, &'a Route)> {
+/// The way to the same endpoint in the configuration before.
+fn known<'a>(
+    config: &'a Config,
+    ways: &'a [Route],
+    provider: &Provider,
+    url: &Url,
+) -> Option<(&'a Provider, &'a Route)> {
+    let providers = config.providers.iter();
+    let endpoints = providers.flat_map(|old| old.endpoints.iter().map(move |endpoint| (old, endpoint)));
+    let is_it = |((old, endpoint), _): &((&Provider, &config::Endpoint), &Route)| {
+        old.name == provider.name && endpoint.url == *url
+    };
+    let ((old, _), way) = endpoints.zip(ways).find(is_it)?;
+    Some((old, way))
+}
+
+/// One route a site, by `ways`. A site that `before` reaches by the same way keeps its destination, and with it its
+/// connections; by another, what the kernel calls it.
+///
+/// Nothing can fail here: what is behind a proxy goes to the proxy's present addresses from now on.
+pub(super) fn to_sites(config: &Config, ways: &[Route], sites: &[Site], before: Option<&Live>) -> Vec<Route> {
+    let mut first = Vec::with_capacity(config.providers.len());
+    let mut count = 0;
+    for provider in &config.providers {
+        first.push(count);
+        count += provider.endpoints.len();
+    }
+    let route = |site: &Site| {
+        let way = &ways[first[site.provider] + site.endpoint];
+        let provider = &config.providers[site.provider];
+        let url = &provider.endpoints[site.endpoint].url;
+        let old = before.and_then(|live| old(live, provider, url, site.address));
+        if let Some(old) = old.filter(|old| old.destination.is_beside(&way.destination)) {
+            old.destination.set_addresses(&site.dialled);
+            return old.clone();
+        }
+        let destination = Arc::new(way.destination.beside(&site.dialled));
+        if let Some(slot) = old.and_then(|old| old.destination.slot()) {
+            destination.follow_as(slot);
+        }
+        Route {
+            destination,
+            ..way.clone()
+        }
+    };
+    sites.iter().map(route).collect()
+}
+
+/// The route to the same site in what was live before.
+fn old<'a>(live: &'a Live, provider: &Provider, url: &Url, address: Option<SocketAddr>) -> Option<&'a Route> {
     let mut providers = live.table.providers().iter();
     let old = providers.find(|old| *old.name == *provider.name.as_str())?;
-    let endpoint = old.endpoints.iter().find(|old| old.url == *url)?;
-    Some((&old.config, live.routes.get(endpoint.id)?))
+    let mut endpoints = old.endpoints.iter();
+    let endpoint = endpoints.find(|old| old.url == *url && old.address == address)?;
+    live.routes.get(endpoint.id)
 }
 
 /// Of what the files hold that a provider's TLS is made of.
@@ -102,15 +137,10 @@ fn destination(provider: &Provider, url: &Url, tls: Option<Arc<Tls>>, workers: u
         max_open: connections.max_per_endpoint as usize,
         max_streams: connections.max_streams as usize,
     };
-    let place = provider.reached_at(url);
-    let addresses: Vec<SocketAddr> = match place.host() {
-        Host::Address(ip) => vec![SocketAddr::new(*ip, place.port())],
-        Host::Name(_) => Vec::new(),
-        Host::Socket(file) => {
-            return Destination::unix(file.clone(), limits, workers).speaking(protocol(provider));
-        }
-    };
-    let destination = Destination::new(&addresses, tls, limits, workers).speaking(protocol(provider));
+    if let Host::Socket(file) = url.host() {
+        return Destination::unix(file.clone(), limits, workers).speaking(protocol(provider));
+    }
+    let destination = Destination::new(&[], tls, limits, workers).speaking(protocol(provider));
     match &connections.proxy {
         Some(proxy) => {
             let user = proxy.user.as_ref();

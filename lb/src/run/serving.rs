@@ -62,6 +62,10 @@ impl<'a> Serving<'a> {
                     }
                     Visit::Taken(left) => return left,
                 },
+                () = daemon.renamed.notified() => {
+                    daemon.readdress();
+                    continue;
+                }
                 () = changed => None,
             };
             let reloaded = self.reload(daemon).await;

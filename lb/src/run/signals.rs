@@ -42,6 +42,7 @@ pub async fn until_drained(mut daemon: Daemon, source: &Source) -> io::Result<()
         biased;
         name = ending.next() => tracing::warn!(signal = name, "second signal: ending at once"),
         () = draining => {}
+        () = daemon.follow_names() => {}
     }
     daemon.stop();
     tracing::info!("stopped");

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | slots, breaker and retry budget of a provider | its name | counts at once |
 //! | who waits for a slot, levels of buckets, factors of limits | the provider's or the model's name | counts at once |
-//! | health, load and latency of an endpoint | the provider's name and the endpoint's URL | counts at once |
+//! | health, load and latency of an endpoint | the provider's name, the endpoint's URL and its address | counts at once |
 //! | the cooldown of a model | upstream model, the provider's name, the endpoint's name and URL | |
 //! | load of a target | model, pool, provider, upstream model | |
 //! | a share | [`Preferred`], the controller's parameters, the model's own deadline | another share |
@@ -23,6 +23,7 @@
 //!
 //! Everything here has effects on what is shared, so it runs when nothing can go wrong any more.
 
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -51,10 +52,15 @@ impl<'a> Before<'a> {
         all.find(|provider| *provider.name == *name)
     }
 
-    /// The endpoint of that provider at this address.
-    pub(super) fn endpoint(self, provider: &str, url: &Url) -> Option<&'a Arc<Endpoint>> {
+    /// The endpoint of that provider under this URL, at this address.
+    pub(super) fn endpoint(
+        self,
+        provider: &str,
+        url: &Url,
+        address: Option<SocketAddr>,
+    ) -> Option<&'a Arc<Endpoint>> {
         let mut all = self.provider(provider)?.endpoints.iter();
-        all.find(|endpoint| endpoint.url == *url)
+        all.find(|endpoint| endpoint.url == *url && endpoint.address == address)
     }
 
     /// The model of this name.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::chain::Link;
 use super::claim::Claim;
 use super::hold::Hold;
-use super::run::{Prospects, Run, Sent};
+use super::run::{Hedge, Hedging, Prospects, Run, Sent};
 use crate::metrics::AttemptOutcome;
 use crate::policy::draw::Draw;
 use crate::policy::health::Verdict;
@@ -22,6 +22,8 @@ pub struct Attempt {
     may_go_on: bool,
     visit_deadline: Option<Instant>,
     wish: Option<Duration>,
+    /// Where it is itself the second of two.
+    hedge: Option<Hedge>,
 }
 
 /// A committed attempt whose body is still on its way. Dropping it is neutral, like a client's leaving.
@@ -45,6 +47,8 @@ pub enum Settled {
     PassOn(Tail),
     /// There is no response to pass on.
     Fail,
+    /// The attempt that is under way beside it.
+    Yielded,
 }
 
 impl Attempt {
@@ -55,7 +59,26 @@ impl Attempt {
             may_go_on,
             visit_deadline,
             wish: None,
+            hedge: None,
         }
+    }
+
+    /// Has `hedge` learn what becomes of it.
+    pub(super) fn counted_by(mut self, hedge: Hedge) -> Self {
+        self.hedge = Some(hedge);
+        self
+    }
+
+    /// When a second attempt may begin beside it: the request may be sent twice, and its provider is set to.
+    pub fn hedging(&self) -> Option<Hedging> {
+        let claim = self.claim();
+        let after = claim.provider().config.retries.hedge_after?;
+        let may = self.hold.chain.retries && self.sent.replayable && self.may_repeat() && !self.sent.exempt;
+        may.then(|| Hedging {
+            at: self.hold.started + after,
+            link: self.hold.link,
+            endpoint: claim.place,
+        })
     }
 
     /// The target, with its timers.
@@ -109,9 +132,16 @@ impl Attempt {
         now.since(self.hold.started)
     }
 
-    /// The provider asked, with an error response, to be left alone for so long.
+    /// The provider asked, with an error response, to be left alone for so long. Whoever learns of it learns no more
+    /// than is believed. [RETRY-15]
     pub fn asked_for(&mut self, wish: Option<Duration>) {
-        self.wish = wish;
+        let provider = self.hold.claim.provider();
+        let most = provider.config.retries.max_retry_after;
+        let capped = most.filter(|most| wish.is_some_and(|wish| wish > *most));
+        if capped.is_some() {
+            provider.metrics.retry_after_capped.inc();
+        }
+        self.wish = capped.or(wish);
     }
 
     /// Since the start of the provider's visit, when it has to have answered.
@@ -153,6 +183,10 @@ impl Attempt {
             // Nothing was learned about anyone, and the permit is still needed.
             return Settled::Again(self);
         }
+        run.decided();
+        if let Some(hedge) = self.hedge.take() {
+            hedge.came_to(ended, judgement.next);
+        }
         hold.measure(ended);
         let asked = self.wish.filter(|_| status_of(ended) == Some(429));
         let sample = outcome::load(ended, now.since(hold.started));
@@ -179,6 +213,7 @@ impl Attempt {
             last: prospects.last,
             retry: prospects.retry,
             elsewhere: prospects.elsewhere,
+            rival: run.is_racing(),
             asks_for_long: prospects.asks_for_long,
             replayable: self.sent.replayable,
             repeatable: self.may_repeat(),
@@ -200,6 +235,7 @@ impl Attempt {
                 Settled::Onward
             }
             Next::Fail | Next::RetryFresh => Settled::Fail,
+            Next::Yield => Settled::Yielded,
         }
     }
 
@@ -300,6 +336,8 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Embedded { .. } => AttemptOutcome::Embedded,
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
+        Ended::Outrun => AttemptOutcome::Outrun,
+        Ended::NoSocket => AttemptOutcome::NoSocket,
         Ended::ReadTimeout | Ended::TotalDeadline | Ended::VisitDeadline => AttemptOutcome::Timeout,
         Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,

@@ -14,6 +14,7 @@ use super::endpoint::{CAUSES, Endpoint, cause_name};
 use super::limit::Limit;
 use super::provider::Provider;
 use super::route::routes;
+use super::site::Site;
 use super::slots::Slots;
 use super::table::{Exact, Listed, Table};
 use crate::config::{self, AuthHeader, Config, Pattern};
@@ -27,6 +28,8 @@ pub struct Context<'a> {
     pub metrics: &'a Metrics,
     /// The key of each provider, in the configuration's order; `None` sends none.
     pub keys: &'a [Option<HeaderValue>],
+    /// Where the endpoints are; they are numbered in this order.
+    pub sites: &'a [Site],
     /// The present instant.
     pub now: Instant,
     /// The table that is in force and is to be replaced by this one: what it has learned is kept where it is still about
@@ -93,6 +96,7 @@ impl Table {
             .families
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         adopt::retire(context.before(), &table, context.now);
+        table.publish(context.now);
         table
     }
 
@@ -111,25 +115,28 @@ impl Table {
 
 fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
     let causes = CAUSES.map(cause_name);
-    let mut id = 0;
     let mut built = Vec::with_capacity(config.providers.len());
     for (index, provider) in config.providers.iter().enumerate() {
         let name = provider.name.as_str();
         let beside = context.before().provider(name);
-        let endpoints = provider.endpoints.iter().map(|endpoint| {
-            id += 1;
-            let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
-            let before = context.before().endpoint(name, &endpoint.url).map(Arc::as_ref);
-            // What is new at the start has no siblings that know their weight.
-            let joined = beside.filter(|_| before.is_none()).map(|_| context.now);
-            Arc::new(Endpoint::new(
-                id - 1,
-                (provider, endpoint),
-                metrics,
-                before,
-                joined,
-            ))
-        });
+        let sites = context.sites.iter().enumerate();
+        let endpoints = sites
+            .filter(|(_, site)| site.provider == index)
+            .map(|(id, site)| {
+                let endpoint = &provider.endpoints[site.endpoint];
+                let metrics = context.metrics.endpoint(name, endpoint.name.as_str(), &causes);
+                let before = context.before().endpoint(name, &endpoint.url, site.address);
+                let before = before.map(Arc::as_ref);
+                // What is new at the start has no siblings that know their weight.
+                let joined = beside.filter(|_| before.is_none()).map(|_| context.now);
+                Arc::new(Endpoint::new(
+                    (id, site.address),
+                    (provider, endpoint),
+                    metrics,
+                    before,
+                    joined,
+                ))
+            });
         let slots = carried(beside.map(|before| &before.slots), Slots::default);
         slots.set_limit(provider.concurrency);
         let limit = beside.and_then(|before| before.limit.as_ref());

@@ -3,6 +3,8 @@
 //! An entry is about a model as its provider knows it, at one endpoint. Every model and preset that reaches the two, and
 //! has cooldowns on, has the same entry. Most are clear at most times, and then asking takes one load.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,6 +26,7 @@ pub(super) struct Entry {
     pub(super) provider: Box<str>,
     pub(super) endpoint: Box<str>,
     url: Url,
+    pub(super) address: Option<SocketAddr>,
     state: Mutex<State>,
     /// 0 while clear, else when it has cooled, in nanoseconds.
     until: AtomicU64,
@@ -62,7 +65,10 @@ impl Cooldowns {
         metrics: &Metrics,
     ) -> Arc<Entry> {
         let is_it = |entry: &&Arc<Entry>| {
-            *entry.model == *model && *entry.provider == *provider && entry.url == endpoint.url
+            *entry.model == *model
+                && *entry.provider == *provider
+                && entry.url == endpoint.url
+                && entry.address == endpoint.address
         };
         if let Some(known) = self.0.iter().find(is_it) {
             return Arc::clone(known);
@@ -75,6 +81,7 @@ impl Cooldowns {
                 provider: provider.into(),
                 endpoint: endpoint.name.clone(),
                 url: endpoint.url.clone(),
+                address: endpoint.address,
                 state: Mutex::default(),
                 until: AtomicU64::new(0),
                 metrics: metrics.cooldown(model, provider, &endpoint.name),
@@ -94,11 +101,15 @@ impl Cooldowns {
         }
     }
 
-    /// Sets the gauges to the present.
+    /// Sets the gauges to the present: the addresses of one name share a series, which has how many of them cool.
     pub(super) fn publish(&self, now: Instant) {
+        let mut cooling = BTreeMap::new();
         for entry in &self.0 {
-            let cooling = entry.until.load(Ordering::Relaxed) > now.as_nanos();
-            entry.metrics.active.set(i64::from(cooling));
+            let (count, _) = cooling.entry(entry.names()).or_insert((0, &entry.metrics.active));
+            *count += i64::from(entry.until.load(Ordering::Relaxed) > now.as_nanos());
+        }
+        for (count, gauge) in cooling.into_values() {
+            gauge.set(count);
         }
     }
 }
@@ -135,10 +146,9 @@ impl Entry {
             state.latest = Some((reason, chain.into()));
             state.machine.cool(now, span)
         });
-        self.metrics.active.set(1);
         tracing::info!(
-            upstream_model = %self.model, provider = %self.provider, endpoint = %self.endpoint, by = chain,
-            reason = reason.as_str(), for_ms = millis(until.since(now)), "cooling down"
+            upstream_model = %self.model, provider = %self.provider, endpoint = %self.endpoint,
+            address = self.address.map(tracing::field::display), by = chain, reason = reason.as_str(), for_ms = millis(until.since(now)), "cooling down"
         );
     }
 
@@ -147,10 +157,9 @@ impl Entry {
         if self.until.load(Ordering::Relaxed) == 0 || !self.with(|state| state.machine.succeed(begun)) {
             return;
         }
-        self.metrics.active.set(0);
         tracing::info!(
             upstream_model = %self.model, provider = %self.provider, endpoint = %self.endpoint,
-            "cooldown cleared"
+            address = self.address.map(tracing::field::display), "cooldown cleared"
         );
     }
 

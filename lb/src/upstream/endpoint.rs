@@ -1,5 +1,6 @@
 //! One address of a provider, with the health that was learned about it.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct Endpoint {
     pub name: Box<str>,
     /// Where it is.
     pub url: config::Url,
+    /// Which of the addresses of that place it is; `None` where it is not told by one.
+    pub address: Option<SocketAddr>,
     pub(super) weight: u32,
     /// Shared, as is health, with the forms that this endpoint had before.
     pub(super) in_flight: Arc<AtomicU32>,
@@ -37,20 +40,18 @@ pub struct Endpoint {
 impl Endpoint {
     /// The endpoint in its present form; `before` is the one it had in the table before.
     pub(super) fn new(
-        id: usize,
+        (id, address): (usize, Option<SocketAddr>),
         (provider, config): (&config::Provider, &config::Endpoint),
         metrics: EndpointMetrics,
         before: Option<&Self>,
         joined: Option<Instant>,
     ) -> Self {
         let health = provider.health.as_ref();
-        if before.is_none() {
-            metrics.healthy.set(1);
-        }
         Self {
             id,
             name: config.name.as_str().into(),
             url: config.url.clone(),
+            address,
             weight: config.weight,
             in_flight: carried(before.map(|before| &before.in_flight), AtomicU32::default),
             health: adopt::health(before, health, joined),
@@ -193,17 +194,50 @@ impl Endpoint {
     pub(super) fn health(&self) -> Option<MutexGuard<'_, Health>> {
         self.health.as_deref().map(locked)
     }
+}
 
-    /// Sets the state gauges to what `standing` says now.
-    pub(super) fn publish(&self, now: Instant) {
-        let (healthy, ejected, half_open) = match self.standing(now) {
-            Standing::Healthy => (1, 0, 0),
-            Standing::Ejected { .. } | Standing::Unproven => (0, 1, 0),
-            Standing::HalfOpen | Standing::Probing => (0, 0, 1),
-        };
-        self.metrics.healthy.set(healthy);
-        self.metrics.ejected.set(ejected);
-        self.metrics.half_open.set(half_open);
+/// The state of an endpoint that stands so.
+pub(super) const fn state_of(standing: Standing) -> State {
+    match standing {
+        Standing::Healthy => State::Healthy,
+        Standing::Ejected { .. } | Standing::Unproven => State::Ejected,
+        Standing::HalfOpen | Standing::Probing => State::HalfOpen,
+    }
+}
+
+/// Sets the state gauges of a provider's endpoints. The addresses of one name share its series: their number in each
+/// state is shown.
+pub(super) fn publish(endpoints: &[Arc<Endpoint>], now: Instant) {
+    for addresses in endpoints.chunk_by(|one, next| one.name == next.name) {
+        let [mut healthy, mut ejected, mut half_open] = [0; 3];
+        for address in addresses {
+            *match state_of(address.standing(now)) {
+                State::Healthy => &mut healthy,
+                State::Ejected => &mut ejected,
+                State::HalfOpen => &mut half_open,
+            } += 1;
+        }
+        let metrics = &addresses[0].metrics;
+        metrics.healthy.set(healthy);
+        metrics.ejected.set(ejected);
+        metrics.half_open.set(half_open);
+    }
+}
+
+/// Sets the gauges of connections, which the addresses of one name share as well.
+pub(super) fn publish_connections(endpoints: &[Arc<Endpoint>], count: impl Fn(usize) -> (usize, usize)) {
+    let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    for addresses in endpoints.chunk_by(|one, next| one.name == next.name) {
+        let (mut open, mut idle) = (0, 0);
+        for address in addresses {
+            let (all, waiting) = count(address.id);
+            // They are counted one after the other, and may change in between.
+            idle += waiting.min(all);
+            open += all;
+        }
+        let metrics = &addresses[0].metrics;
+        metrics.busy_connections.set(gauge(open - idle));
+        metrics.idle_connections.set(gauge(idle));
     }
 }
 
@@ -227,7 +261,8 @@ pub(super) fn announce(provider: &super::Provider, endpoint: &Endpoint, transiti
         endpoint.metrics.ejected_for(cause);
     }
     tracing::info!(
-        provider = %provider.name, endpoint = %endpoint.name, from = state_name(transition.from),
+        provider = %provider.name, endpoint = %endpoint.name,
+        address = endpoint.address.map(tracing::field::display), from = state_name(transition.from),
         to = state_name(transition.to), cause, "endpoint health changed"
     );
 }

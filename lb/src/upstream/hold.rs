@@ -11,7 +11,6 @@ use super::endpoint;
 use super::ticket::Ticket;
 use crate::metrics::AttemptOutcome;
 use crate::policy::aimd::{Outcome, Params};
-use crate::policy::cooldown::LONGEST_WISH;
 use crate::policy::draw::Draw;
 use crate::policy::health::{Ejection, Transition, Verdict};
 use crate::policy::outcome::{Cooling, Ended, Rules, StatusSet};
@@ -26,7 +25,7 @@ pub(super) struct Hold {
     /// The place in the model, where that has limits.
     _admitted: Option<Arc<Admitted>>,
     pub(super) ticket: Option<Ticket>,
-    /// Whether a controller counts this attempt.
+    /// Whether a controller counts this attempt, or the one that it is a hedge of.
     steered: bool,
     pub(super) started: Instant,
     pub(super) reported: bool,
@@ -53,6 +52,13 @@ impl Hold {
         hold.link().in_flight.fetch_add(1, Ordering::Relaxed);
         hold.link().model.metrics.inflight.inc();
         hold
+    }
+
+    /// Has what would be a breach of the attempt that this one is a hedge of be no failure to anyone, either; the
+    /// controller hears nothing of it.
+    pub(super) fn beside(mut self, steered: bool) -> Self {
+        self.steered = steered;
+        self
     }
 
     /// The settings of the controller that counts this attempt, also once it has been told the outcome: what is a
@@ -92,6 +98,7 @@ impl Hold {
             last: true,
             retry: false,
             elsewhere: false,
+            rival: false,
             asks_for_long: false,
             replayable: false,
             repeatable: false,
@@ -148,8 +155,8 @@ impl Hold {
             Cooling::Clear => entry.succeed(self.started),
             Cooling::Leave => {}
             Cooling::Start => {
-                let wish = wish.unwrap_or_default().min(LONGEST_WISH);
-                entry.cool(now, link.cooldown.max(wish), reason, &self.chain.name);
+                let span = link.cooldown.max(wish.unwrap_or_default());
+                entry.cool(now, span, reason, &self.chain.name);
             }
         }
     }

@@ -33,6 +33,7 @@ mod purse;
 mod route;
 mod run;
 mod signals;
+mod site;
 mod slots;
 mod standings;
 mod state;
@@ -48,7 +49,8 @@ pub use endpoint::Endpoint;
 pub use pool::Pool;
 pub use provider::Provider;
 pub use route::{Route, To};
-pub use run::{Refused, Run, Sent, Step};
+pub use run::{Hedging, Refused, Run, Sent, Step};
+pub use site::{Site, sites};
 pub use state::{
     BreakerState, CooldownState, EndpointState, KernelState, LimitState, ModelLimits, ModelState, PoolState,
     ProviderState, RetriesState, State,

@@ -70,7 +70,7 @@ impl Tried {
         self.0 |= bit(place);
     }
 
-    fn contains(self, place: usize) -> bool {
+    pub(super) fn contains(self, place: usize) -> bool {
         self.0 & bit(place) != 0
     }
 }

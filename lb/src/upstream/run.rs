@@ -20,8 +20,11 @@ use crate::policy::draw::Draw;
 use crate::policy::time::{Instant, millis};
 
 mod entry;
+mod hedge;
 
 pub use entry::Refused;
+pub(super) use hedge::Hedge;
+pub use hedge::Hedging;
 
 /// What of a request the policy wants to know.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +80,8 @@ pub struct Run {
     admitted: Option<(Arc<Model>, Arc<Admitted>)>,
     /// A slot that was waited for, and for which link.
     place: Option<(usize, Place)>,
+    /// Whether two attempts are under way, neither of which has ended.
+    racing: bool,
 }
 
 /// The visit to a target that is under way.
@@ -140,6 +145,7 @@ impl Run {
             points: None,
             admitted: None,
             place: None,
+            racing: false,
         }
     }
 
@@ -208,11 +214,7 @@ impl Run {
         }
         visit.tries += 1;
         visit.tried.insert(claim.place);
-        // On the last target a replica may be what is left; that will be a retry.
-        let may_go_on = !last
-            || (self.may_try_again(target, visit)
-                && provider.has_elsewhere(now, visit.wish(target, false))
-                && provider.purse.allows(now));
+        let may_go_on = !last || self.has_replica(target, visit, now);
         self.visit = Some(visit);
         self.attempts += 1;
         if let Some(previous) = self.previous.take() {
@@ -230,6 +232,14 @@ impl Run {
     /// Whether the tries of a visit allow one more.
     fn may_try_again(&self, target: &Link, visiting: Visiting) -> bool {
         self.chain.retries && visiting.tries < target.provider.config.retries.max_attempts
+    }
+
+    /// On the last target a replica may be what is left; that will be a retry.
+    fn has_replica(&self, target: &Link, visit: Visiting, now: Instant) -> bool {
+        let provider = &target.provider;
+        self.may_try_again(target, visit)
+            && provider.has_elsewhere(now, visit.wish(target, false))
+            && provider.purse.allows(now)
     }
 
     /// What could follow the attempt that holds `hold`, whose provider asks to be left alone for `wish`.

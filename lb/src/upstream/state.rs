@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::cooldowns::Entry;
-use super::endpoint::{cause_name, state_name};
+use super::endpoint::{cause_name, state_name, state_of};
 use super::gate::{self, Gate};
 use super::limit::Limit;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
-use crate::policy::health::{self, Standing};
+use crate::policy::health::Standing;
 use crate::policy::time::{Instant, millis};
 use crate::policy::{breaker, cooldown};
 
@@ -37,6 +37,8 @@ pub struct CooldownState {
     pub provider: String,
     /// The endpoint.
     pub endpoint: String,
+    /// Its address, as in [`EndpointState::address`].
+    pub address: Option<String>,
     /// `cooling`, or `half_open` once that is over and a request is to find out.
     pub state: &'static str,
     /// Milliseconds until it may be tried, while it is cooling.
@@ -159,6 +161,8 @@ pub struct RetriesState {
     pub window_retries: u32,
     /// Whether another would be within the budget.
     pub allowed: bool,
+    /// Milliseconds after which a second attempt begins beside a slow one, paid for like a retry; `None` is never.
+    pub hedge_after_ms: Option<f64>,
 }
 
 /// An endpoint's health.
@@ -166,6 +170,9 @@ pub struct RetriesState {
 pub struct EndpointState {
     /// Its name.
     pub name: String,
+    /// Its address. Of a name with several there is an endpoint each, under one name; `None` while it is not known,
+    /// and where a proxy or a socket file is connected to.
+    pub address: Option<String>,
     /// `healthy`, `ejected` or `half_open`.
     pub state: &'static str,
     /// Milliseconds until it may be probed, while it is ejected.
@@ -246,6 +253,7 @@ fn cooldown_state(entry: &Entry, now: Instant) -> Option<CooldownState> {
         upstream_model: entry.model.to_string(),
         provider: entry.provider.to_string(),
         endpoint: entry.endpoint.to_string(),
+        address: entry.address.map(|address| address.to_string()),
         state: if until.is_some() { "cooling" } else { "half_open" },
         for_ms: until.map(|until| left(until, now)),
         reason: seen.reason,
@@ -294,15 +302,16 @@ fn pool_state(pool: &Pool, now: Instant) -> PoolState {
 
 fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     let endpoints = provider.endpoints.iter().map(|endpoint| {
-        let (state, until) = match endpoint.standing(now) {
-            Standing::Ejected { until } => (health::State::Ejected, Some(until)),
-            Standing::Unproven => (health::State::Ejected, Some(now)),
-            Standing::HalfOpen | Standing::Probing => (health::State::HalfOpen, None),
-            Standing::Healthy => (health::State::Healthy, None),
+        let standing = endpoint.standing(now);
+        let until = match standing {
+            Standing::Ejected { until } => Some(until),
+            Standing::Unproven => Some(now),
+            Standing::HalfOpen | Standing::Probing | Standing::Healthy => None,
         };
         EndpointState {
             name: endpoint.name.to_string(),
-            state: state_name(state),
+            address: endpoint.address.map(|address| address.to_string()),
+            state: state_name(state_of(standing)),
             ejected_for_ms: until.map(|until| left(until, now)),
             cause: endpoint.cause(now).map(cause_name),
             probe: endpoint.is_misconfigured().then_some("probe_misconfigured"),
@@ -322,6 +331,7 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             window_requests: budget.requests,
             window_retries: budget.retries,
             allowed: provider.purse.allows(now),
+            hedge_after_ms: provider.config.retries.hedge_after.map(millis),
         },
         endpoints: endpoints.collect(),
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::chain::{Chain, Model};
 use super::cooldowns::Cooldowns;
+use super::endpoint;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::route::Route;
@@ -67,6 +68,13 @@ impl Table {
         &self.providers
     }
 
+    /// Sets the gauges of connections: `count` has those of an endpoint, by its id, and how many of them are idle.
+    pub fn publish_connections(&self, count: impl Fn(usize) -> (usize, usize)) {
+        for provider in &self.providers {
+            endpoint::publish_connections(&provider.endpoints, &count);
+        }
+    }
+
     /// Sets every gauge that only time has changed, so that a scrape never reads a stale one.
     pub fn publish(&self, now: Instant) {
         for pool in &self.pools {
@@ -76,9 +84,7 @@ impl Table {
         }
         for provider in &self.providers {
             provider.publish(now);
-            for endpoint in &provider.endpoints {
-                endpoint.publish(now);
-            }
+            endpoint::publish(&provider.endpoints, now);
         }
         self.cooldowns.publish(now);
     }

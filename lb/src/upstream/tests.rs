@@ -40,6 +40,7 @@ fn table(text: &str) -> (Table, Metrics) {
     let mut context = Context {
         metrics: &metrics,
         keys: &keys,
+        sites: &sites(&config, |_, _, _| Vec::new()),
         now: Instant::default(),
         before: None,
         draw: &mut || Draw::new(0.0),

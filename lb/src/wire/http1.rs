@@ -1,4 +1,4 @@
-//! HTTP/1.1 as an upstream speaks it: heads, framing, chunks and trailers, without a socket.
+//! HTTP/1.1 as upstreams and clients speak it: heads, framing, chunks and trailers, without a socket.
 //!
 //! Framing is a security boundary: what this module takes for the end of one response is where the next one on the
 //! same connection begins. So everything that two readers could read differently is refused instead of guessed at:
@@ -8,7 +8,8 @@
 //!
 //! The parts, in the order in which a response meets them:
 //! [`HeadReader`] (bytes → [`Head`], interim responses skipped) → [`Decoder`] (bytes → payload, in place) → trailers.
-//! [`write_request`] is the way out, and [`strip_hop_by_hop`] what both directions drop at this hop.
+//! [`write_request`] is the way out, and [`strip_hop_by_hop`] what both directions drop at this hop. For a client it is
+//! [`parse_request`] → [`Decoder`], and [`write_response`] back.
 //!
 //! Every result is independent of how the bytes were split into reads. Sources: RFC 9112 (framing, chunks),
 //! RFC 9110 section 7.6.1 (hop-by-hop fields), 15.2 (interim responses), 6.5.1 (trailers).
@@ -18,7 +19,9 @@ mod chunked;
 mod framing;
 mod head;
 mod hop;
+mod incoming;
 mod request;
+mod response;
 mod trailers;
 
 #[cfg(test)]
@@ -28,9 +31,12 @@ use std::fmt;
 
 pub use body::{Decoded, Decoder};
 pub use chunked::Chunked;
+pub use framing::content_length;
 pub use head::{Head, HeadReader, MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM};
 pub use hop::{HopByHop, has, is_always_hop_by_hop, strip_hop_by_hop};
+pub use incoming::{BadRequest, Incoming, MAX_REQUEST_HEAD_BYTES, MAX_TARGET_BYTES, parse_request};
 pub use request::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
+pub use response::{ResponseBody, ResponseHead, announced_trailers, keep_announced, write_response};
 pub use trailers::strip_forbidden_trailers;
 
 /// Why a response cannot be trusted. None of them says anything of the response's content.

@@ -151,9 +151,6 @@ impl Form {
 
     /// Reads the next bytes. After an error the form is of no more use.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), FormError> {
-        if self.state == State::End {
-            return Ok(());
-        }
         self.held.extend_from_slice(chunk);
         if std::mem::take(&mut self.first) {
             // A delimiter begins with the line end before it, and the body's first line has none.
@@ -196,7 +193,10 @@ impl Form {
                 self.take(done);
                 Ok(false)
             }
-            State::End => Ok(false),
+            State::End => {
+                self.held = Vec::new();
+                Ok(false)
+            }
             State::Delimiter => self.behind_delimiter(),
             State::Head => self.head(),
             State::Value(wanted) => self.value(wanted),
@@ -206,8 +206,7 @@ impl Form {
     fn behind_delimiter(&mut self) -> Result<bool, FormError> {
         if self.held.starts_with(b"--") {
             self.state = State::End;
-            self.held = Vec::new();
-            return Ok(false);
+            return Ok(true);
         }
         let padding = self
             .held

@@ -25,7 +25,7 @@ pub(super) async fn serve(stream: TcpStream, number: usize, shared: Arc<Shared>)
         ahead: Vec::new(),
     };
     let over = loop {
-        let Ok(Some((head, body))) = wire.request().await else {
+        let Ok(Some((head, body, trailers))) = wire.request().await else {
             break Over::ByPeer;
         };
         let script = shared.change(|state| {
@@ -34,6 +34,7 @@ pub(super) async fn serve(stream: TcpStream, number: usize, shared: Arc<Shared>)
                 arrived: Instant::now(),
                 head,
                 body,
+                trailers,
             });
             state.queue.pop_front().unwrap_or_else(|| state.otherwise.clone())
         });
@@ -57,8 +58,8 @@ struct Wire {
 }
 
 impl Wire {
-    /// The next request's head and payload; `None` where the peer closed in between.
-    async fn request(&mut self) -> io::Result<Option<(String, Bytes)>> {
+    /// The next request's head, payload and trailers; `None` where the peer closed in between.
+    async fn request(&mut self) -> io::Result<Option<(String, Bytes, String)>> {
         let Some(head) = self.take_through(b"\r\n\r\n").await? else {
             return Ok(None);
         };
@@ -77,12 +78,13 @@ impl Wire {
             let length = value("content-length")
                 .map_or(Ok(0), str::parse)
                 .map_err(io::Error::other)?;
-            timeout(REQUEST_TIMEOUT, self.take(length)).await??
+            let body = timeout(REQUEST_TIMEOUT, self.take(length)).await??;
+            body.map(|body| (body, String::new()))
         };
-        Ok(body.map(|body| (head, Bytes::from(body))))
+        Ok(body.map(|(body, trailers)| (head, Bytes::from(body), trailers)))
     }
 
-    async fn chunked(&mut self) -> io::Result<Option<Vec<u8>>> {
+    async fn chunked(&mut self) -> io::Result<Option<(Vec<u8>, String)>> {
         let mut payload = Vec::new();
         loop {
             let Some(line) = self.take_through(b"\r\n").await? else {
@@ -90,13 +92,26 @@ impl Wire {
             };
             let size = String::from_utf8_lossy(&line);
             let size = usize::from_str_radix(size.trim_end(), 16).map_err(io::Error::other)?;
+            if size == 0 {
+                return Ok(self.trailers().await?.map(|trailers| (payload, trailers)));
+            }
             let Some(chunk) = self.take(size + 2).await? else {
                 return Ok(None);
             };
-            if size == 0 {
-                return Ok(Some(payload));
-            }
             payload.extend_from_slice(&chunk[..size]);
+        }
+    }
+
+    async fn trailers(&mut self) -> io::Result<Option<String>> {
+        let mut trailers = String::new();
+        loop {
+            let Some(line) = self.take_through(b"\r\n").await? else {
+                return Ok(None);
+            };
+            if line == b"\r\n" {
+                return Ok(Some(trailers));
+            }
+            trailers.push_str(&String::from_utf8_lossy(&line));
         }
     }
 

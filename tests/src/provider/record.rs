@@ -18,6 +18,8 @@ pub struct Request {
     pub head: String,
     /// The payload, freed of its chunk framing where it had one.
     pub body: Bytes,
+    /// The lines behind the last chunk, as sent.
+    pub trailers: String,
 }
 
 impl Request {

@@ -229,6 +229,7 @@ impl<'a> World<'a> {
             retry_on_status: &StatusSet::NONE,
             retry: false,
             elsewhere: false,
+            rival: false,
             asks_for_long: false,
             last: !flight.cascade.has_next(&self.standings()),
             replayable: true,

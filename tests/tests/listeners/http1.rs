@@ -82,13 +82,15 @@ async fn what_could_be_read_in_two_ways_is_refused_and_ends_the_connection() {
 async fn heads_and_targets_have_limits() {
     let (provider, lb) = start(Script::completion("ok"), &[]).await;
     let long = "x".repeat(140_000);
-    refused(
-        &lb,
-        &provider,
-        &chat_with(&format!("POST /v1/{long} HTTP/1.1\r\n"), HOST),
-        431,
-    )
-    .await;
+    for target in [&long, &long[..66_000]] {
+        refused(
+            &lb,
+            &provider,
+            &chat_with(&format!("POST /v1/{target} HTTP/1.1\r\n"), HOST),
+            414,
+        )
+        .await;
+    }
     refused(
         &lb,
         &provider,

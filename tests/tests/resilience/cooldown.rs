@@ -42,8 +42,8 @@ async fn a_model_that_was_busy_is_left_alone_and_everyone_can_see_why() {
         panic!("one model cools at one endpoint")
     };
     let expected = json!({
-        "upstream_model": "gpu-model", "provider": "gpu", "endpoint": "gpu-0", "state": "cooling",
-        "reason": "status", "by": "chat", "for_ms": entry["for_ms"],
+        "upstream_model": "gpu-model", "provider": "gpu", "endpoint": "gpu-0",
+        "address": gpu.address().to_string(), "state": "cooling", "reason": "status", "by": "chat", "for_ms": entry["for_ms"],
     });
     assert_eq!(*entry, expected);
     let left = entry["for_ms"].as_u64().expect("it cools");
@@ -149,9 +149,10 @@ async fn one_request_at_a_time_finds_out_and_one_whose_client_leaves_makes_room(
     lb.idle().await;
 }
 
-// [COOL-1] field fault R4
+// [COOL-1] [RETRY-15] field fault R4
 #[tokio::test]
 async fn a_provider_that_asks_for_longer_is_left_alone_for_longer_up_to_five_minutes() {
+    let capped = async |lb: &Lb| lb.sum("lb_retry_after_capped_total", &["provider=\"gpu\""]).await;
     let forms = [
         ("retry-after", "120", 120),
         ("retry-after", "1.5", 2),
@@ -159,8 +160,13 @@ async fn a_provider_that_asks_for_longer_is_left_alone_for_longer_up_to_five_min
         ("retry-after", "-1", 1),
         ("retry-after", "abc", 1),
         ("retry-after", "86400000", 300),
+        ("retry-after", "300.5", 300),
+        ("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT", 300),
         ("retry-after-ms", "2500", 3),
+        ("retry-after-ms", "86400000", 300),
         ("x-ratelimit-reset-requests", "1m30.5s", 91),
+        ("x-ratelimit-reset-tokens", "6m1s", 300),
+        ("x-ratelimit-reset", "301", 300),
     ];
     for (name, value, seconds) in forms {
         let script = Script::json(429, &[(name, value)], &json!({"error": "busy"}));
@@ -172,6 +178,24 @@ async fn a_provider_that_asks_for_longer_is_left_alone_for_longer_up_to_five_min
             (least..=seconds * 1000).contains(&left),
             "{name}: {value}: {left}"
         );
+        let bites = u64::from(seconds == 300);
+        assert_eq!(capped(&lb).await, bites, "{name}: {value}");
+    }
+}
+
+// [RETRY-15]
+#[tokio::test]
+async fn how_long_a_provider_is_believed_is_its_own_setting_and_zero_is_any() {
+    let busy = || Script::json(429, &[("retry-after", "86400")], &json!({"error": "busy"}));
+    for (most, seconds, bites) in [(2000, 2, 1), (0, 86_400, 0)] {
+        let most = format!("retries: {{ max_retry_after_ms: {most} }}");
+        let (_gpu, _alt, lb) = pair(busy(), |setup| on(1000)(setup).provider(&most)).await;
+        assert_eq!(said(&lb).await, "alt");
+        let left = cooldowns(&lb).await[0]["for_ms"].as_u64().unwrap_or_default();
+        // Whatever this machine was doing meanwhile, it is not what a cooldown of one second comes to.
+        let (least, longest) = (if bites == 1 { 1001 } else { 86_000_000 }, seconds * 1000);
+        assert!((least..=longest).contains(&left), "{most}: {left}");
+        assert_eq!(lb.sum("lb_retry_after_capped_total", &[]).await, bites);
     }
 }
 

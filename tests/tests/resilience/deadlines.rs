@@ -35,6 +35,27 @@ async fn within_a_total_deadline_a_provider_gets_the_time_it_asks_for() {
     assert_eq!((gpu.requests().len(), retries(&lb, "sent").await), (2, 1));
 }
 
+// [RETRY-15]
+#[tokio::test]
+async fn it_is_waited_for_as_long_as_it_is_believed_and_no_longer() {
+    let more = "retries: { total_deadline_ms: 60000, max_retry_after_ms: 400 }";
+    let (gpu, lb) = alone(Script::completion("gpu"), more).await;
+    gpu.next(busy("86400000"));
+    let begun = Instant::now();
+    assert_eq!(said(&lb).await, "gpu");
+    assert!(begun.elapsed() >= Duration::from_millis(400));
+    assert_eq!((gpu.requests().len(), retries(&lb, "sent").await), (2, 1));
+    assert_eq!(lb.sum("lb_retry_after_capped_total", &[]).await, 1);
+}
+
+// [RETRY-15]
+#[tokio::test]
+async fn the_client_is_told_what_was_asked_for_as_it_came() {
+    let (_gpu, lb) = alone(busy("86400000"), "retries: { max_attempts: 1 }").await;
+    let answer = lb.chat(false).await;
+    assert_eq!(answer.head.header("retry-after-ms"), Some("86400000"));
+}
+
 // [RETRY-11]
 #[tokio::test]
 async fn without_one_the_client_is_told_itself_when_to_come_back() {

@@ -6,8 +6,10 @@
 mod breaker;
 mod cooldown;
 mod deadlines;
+mod hedging;
 mod layers;
 mod retries;
+mod sockets;
 
 use lb_tests::daemon::Lb;
 use serde_json::Value;

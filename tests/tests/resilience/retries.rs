@@ -111,7 +111,7 @@ async fn beyond_the_budget_nothing_is_tried_again() {
     let budget = provider(&lb, "gpu").await["retries"].clone();
     assert_eq!(
         budget,
-        json!({"window_requests": 5, "window_retries": 2, "allowed": false})
+        json!({"window_requests": 5, "window_retries": 2, "allowed": false, "hedge_after_ms": null})
     );
 }
 

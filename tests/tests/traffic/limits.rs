@@ -240,6 +240,35 @@ async fn a_429_with_a_time_lowers_the_rate_until_then() {
     assert_eq!(lb.chat(false).await.status(), 200);
 }
 
+// [RETRY-15] [LIMITER-4]
+#[tokio::test]
+async fn the_rate_stays_low_for_as_long_as_the_provider_is_believed() {
+    let asked = async |settings: &str| {
+        let (provider, lb) = lb(settings).await;
+        let day = &[("retry-after", "86400")];
+        provider.next(Script::json(429, day, &serde_json::json!({})));
+        assert_eq!(lb.chat(false).await.status(), 429);
+        let limit = lb.state().await["providers"][0]["rate_limit"].clone();
+        (limit["asked_for_ms"].as_f64().unwrap_or_default(), lb)
+    };
+    let rate = "requests_per_second: 1000";
+    for (settings, most) in [
+        (format!("rate_limit: {{ {rate}, adaptive: {{}} }}"), 300_000.0),
+        (
+            format!("retries: {{ max_retry_after_ms: 200000 }}, rate_limit: {{ {rate}, adaptive: {{}} }}"),
+            200_000.0,
+        ),
+        (
+            format!("rate_limit: {{ {rate}, adaptive: {{ max_retry_after_ms: 100000 }} }}"),
+            100_000.0,
+        ),
+    ] {
+        let (left, lb) = asked(&settings).await;
+        assert!(left > most - 60_000.0 && left <= most, "{settings}: {left}");
+        assert_eq!(lb.sum("lb_retry_after_capped_total", &[]).await, 1);
+    }
+}
+
 // [LIMITER-8]
 #[tokio::test]
 async fn without_a_rate_the_places_follow_the_provider() {

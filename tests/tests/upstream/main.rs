@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod answers;
+mod counted;
 mod endings;
 mod http2;
 mod origin;

@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::command::Result;
 
+mod faults;
 pub(crate) mod instructions;
 mod kernel;
 mod peers;
@@ -18,6 +19,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Make each fault of a live provider, and write what clients saw of it into docs/FAULTS.md
+    Faults,
     /// Count the instructions of a request and of a token, and compare them with the committed figures
     Instructions,
     /// Measure the CPU time of a request with the kernel plane against without
@@ -45,6 +48,7 @@ pub(crate) struct Peers {
 
 pub(crate) fn run(args: &Args) -> Result {
     match &args.what {
+        What::Faults => faults::run(),
         What::Instructions => instructions::run(),
         What::Kernel => kernel::run(),
         What::Peers(peers) => peers::run(peers),

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::{
     command::{self, Failure, Result},
+    coverage,
     ebpf::toolchain,
 };
 
@@ -38,7 +39,7 @@ struct Need {
     present: fn() -> bool,
 }
 
-const NEEDS: [Need; 9] = [
+const NEEDS: [Need; 10] = [
     Need {
         what: "a C compiler",
         purpose: "linking, and the C parts of aws-lc",
@@ -94,6 +95,13 @@ const NEEDS: [Need; 9] = [
         packages: &["valgrind"],
         vital: false,
         present: || command::find("valgrind").is_some(),
+    },
+    Need {
+        what: "the compiler's LLVM tools",
+        purpose: "measuring coverage",
+        packages: &["llvm-22"],
+        vital: false,
+        present: || coverage::tools().is_ok(),
     },
     Need {
         what: "a toolchain for eBPF",
@@ -177,7 +185,9 @@ fn report(missing: &[&Need]) -> Failure {
             .iter()
             .map(|need| format!("  {} (for {})", need.what, need.purpose)),
     );
-    let packages: Vec<_> = missing.iter().flat_map(|need| need.packages).copied().collect();
+    let mut packages: Vec<_> = missing.iter().flat_map(|need| need.packages).copied().collect();
+    packages.sort_unstable();
+    packages.dedup();
     lines.push(format!("On Debian, as root: {}", apt::line(&packages)));
     if missing.iter().any(|need| need.packages == toolchain::PACKAGES) {
         lines.push(format!(

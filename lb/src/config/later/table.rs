@@ -16,7 +16,6 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 
 pub(super) const LATER: &[Later] = &[
     later("admin.dashboard", "true", "the dashboard"),
-    later("providers.*.retries.hedge_after_ms", "null", "hedging"),
     later(
         "models.*.affinity",
         "null",

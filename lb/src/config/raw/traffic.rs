@@ -116,6 +116,8 @@ pub(in crate::config) struct Retries {
     pub(in crate::config) retry_unanswered_posts: Maybe<bool>,
     /// Milliseconds after which a second try is started beside the first; null is never.
     pub(in crate::config) hedge_after_ms: Maybe<u64>,
+    /// Longest Retry-After that is believed, in milliseconds; 0 is any.
+    pub(in crate::config) max_retry_after_ms: Maybe<u64>,
     /// Milliseconds from the first attempt to the commit in this provider; null is no limit.
     pub(in crate::config) total_deadline_ms: Maybe<u64>,
 }
@@ -150,6 +152,6 @@ pub(in crate::config) struct Adaptive {
     pub(in crate::config) recover_per_second: Maybe<f64>,
     /// Whether a 429 with Retry-After lowers the rate until then.
     pub(in crate::config) honor_retry_after: Maybe<bool>,
-    /// Longest Retry-After that is believed, in milliseconds; 0 is any.
+    /// Longest Retry-After that lowers the rate, in milliseconds; null and 0 leave it to that of `retries`.
     pub(in crate::config) max_retry_after_ms: Maybe<u64>,
 }

@@ -3,21 +3,11 @@
 //! They are checked all the same: a value that no version takes should be told apart from one that a later version
 //! will.
 
-use super::{
-    context::{Context, HOUR_MS},
-    process::cidr,
-};
+use super::{context::Context, process::cidr};
 use crate::config::{
     diagnostic::Diagnostic,
     raw::{self, Maybe},
 };
-
-/// A provider's hedging and name look-ups.
-pub(super) fn traffic(cx: &mut Context<'_>, raw: &raw::Provider) {
-    if let Some(retries) = &raw.retries {
-        cx.bounds(&retries.hedge_after_ms, "E256", 1..=HOUR_MS);
-    }
-}
 
 /// A bound on a whole cascade or visit.
 pub(super) fn total_deadline(cx: &mut Context<'_>, written: &Maybe<u64>) {

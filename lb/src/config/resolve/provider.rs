@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use http::{HeaderName, HeaderValue};
 
 use super::{
-    check,
     connections::{connections, dns},
     context::{Context, DAY_MS, NULL, Whole},
     endpoint::{endpoints, warn_of_open_keys},
@@ -53,7 +52,6 @@ fn provider(
 ) -> Provider {
     let span = raw.span;
     let raw = &raw.value;
-    check::traffic(cx, raw);
     let name = cx.name(name);
     let dns = dns(cx, &at.key("dns"), raw.dns.as_ref());
     let connections = connections(cx, &at.key("connections"), raw);

@@ -4,29 +4,43 @@ use std::time::Duration;
 
 use super::{
     bound, check,
-    context::{Context, NULL, Whole},
+    context::{Context, DAY_MS, HOUR_MS, NULL, Whole},
     fallback, status,
 };
-use crate::config::{Retries, diagnostic::Diagnostic, path::Path, raw};
+use crate::config::{
+    Retries,
+    diagnostic::Diagnostic,
+    path::Path,
+    raw::{self, Maybe},
+};
 use crate::policy::budget;
 
 pub(super) fn retries(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> Retries {
     let nothing = raw::Retries::default();
+    let endpoints = raw.endpoints.as_ref().map_or(0, |all| all.value.len());
     let raw = raw.retries.as_ref().unwrap_or(&nothing);
     check::total_deadline(cx, &raw.total_deadline_ms);
     let (base, cap) = backoff(cx, at, raw);
+    let max_attempts = cx.count(
+        at,
+        "max_attempts",
+        &raw.max_attempts,
+        Whole::new(2, 1..=10).code("E221"),
+    );
     let retries = Retries {
-        max_attempts: cx.count(
-            at,
-            "max_attempts",
-            &raw.max_attempts,
-            Whole::new(2, 1..=10).code("E221"),
-        ),
+        max_attempts,
         budget: budget(cx, at, raw),
         base,
         cap,
         on_status: status::list(cx, at, "on_status", &raw.on_status, &STATUSES),
         unanswered_posts: cx.flag(at, "retry_unanswered_posts", &raw.retry_unanswered_posts, true),
+        hedge_after: hedge_after(cx, at, &raw.hedge_after_ms, (endpoints, max_attempts)),
+        max_retry_after: fallback::on(cx.time(
+            at,
+            "max_retry_after_ms",
+            &raw.max_retry_after_ms,
+            Whole::new(300_000, 0..=DAY_MS),
+        )),
         total_deadline: raw
             .total_deadline_ms
             .as_ref()
@@ -35,6 +49,28 @@ pub(super) fn retries(cx: &mut Context<'_>, at: &Path, raw: &raw::Provider) -> R
     let deadline = Some(NULL.to_owned());
     cx.setting(at, "total_deadline_ms", &raw.total_deadline_ms, deadline);
     retries
+}
+
+/// When a second attempt begins beside a slow one; said to be idle where there can be none.
+fn hedge_after(
+    cx: &mut Context<'_>,
+    at: &Path,
+    written: &Maybe<u64>,
+    (endpoints, max_attempts): (usize, u32),
+) -> Option<Duration> {
+    cx.bounds(written, "E256", 1..=HOUR_MS);
+    cx.setting(at, "hedge_after_ms", written, Some(NULL.to_owned()));
+    let after = written.as_ref()?;
+    let why = match () {
+        () if endpoints < 2 => Some("the provider has no other endpoint"),
+        () if max_attempts < 2 => Some("`max_attempts` leaves no second try"),
+        () => None,
+    };
+    if let Some(why) = why {
+        let message = format!("no second attempt can begin: {why}");
+        cx.report(Diagnostic::warning("W224", after.span, message).at(at.key("hedge_after_ms").to_string()));
+    }
+    Some(Duration::from_millis(after.value))
 }
 
 fn budget(cx: &mut Context<'_>, at: &Path, raw: &raw::Retries) -> budget::Params {

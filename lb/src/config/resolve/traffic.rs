@@ -150,8 +150,17 @@ fn adaptive(cx: &mut Context<'_>, at: &Path, raw: &raw::Adaptive) -> Option<limi
     };
     cx.bounds(&raw.max_latency_ms, "E240", 1..=HOUR_MS);
     cx.setting(at, "max_latency_ms", &raw.max_latency_ms, Some(NULL.to_owned()));
-    let longest = ms(default.max_retry_after.unwrap_or_default());
-    let max_retry_after = cx.time(at, "max_retry_after_ms", &raw.max_retry_after_ms, any(longest));
+    cx.bounds(&raw.max_retry_after_ms, "E240", 0..=24 * HOUR_MS);
+    cx.setting(
+        at,
+        "max_retry_after_ms",
+        &raw.max_retry_after_ms,
+        Some(NULL.to_owned()),
+    );
+    let max_retry_after = raw
+        .max_retry_after_ms
+        .as_ref()
+        .map(|most| Duration::from_millis(most.value));
     let settings = limiter::Settings {
         tau: cx.time(at, "tau_ms", &raw.tau_ms, any(ms(default.tau))),
         max_error_rate: ratio(cx, "max_error_rate", &raw.max_error_rate, default.max_error_rate),
@@ -178,7 +187,7 @@ fn adaptive(cx: &mut Context<'_>, at: &Path, raw: &raw::Adaptive) -> Option<limi
             &raw.honor_retry_after,
             default.honor_retry_after,
         ),
-        max_retry_after: Some(max_retry_after).filter(|most| !most.is_zero()),
+        max_retry_after: max_retry_after.filter(|most| !most.is_zero()),
     };
     checked(cx, at, limiter::Params::new(settings))
 }

@@ -9,6 +9,7 @@ use super::Maker;
 pub(in crate::metrics) struct Endpoints {
     pub(in crate::metrics) state: IntGaugeVec,
     pub(in crate::metrics) in_flight: IntGaugeVec,
+    pub(in crate::metrics) connections: IntGaugeVec,
     pub(in crate::metrics) ejections: IntCounterVec,
     pub(in crate::metrics) fail_open: IntCounterVec,
     pub(in crate::metrics) pending: IntGaugeVec,
@@ -16,6 +17,8 @@ pub(in crate::metrics) struct Endpoints {
     pub(in crate::metrics) probes: IntCounterVec,
     pub(in crate::metrics) breaker: IntGaugeVec,
     pub(in crate::metrics) retries: IntCounterVec,
+    pub(in crate::metrics) hedges: IntCounterVec,
+    pub(in crate::metrics) retry_after_capped: IntCounterVec,
     pub(in crate::metrics) cooldown: IntGaugeVec,
 }
 
@@ -25,13 +28,18 @@ impl Endpoints {
         Self {
             state: make.gauges(
                 "lb_endpoint_state",
-                "1 for the state the endpoint is in.",
+                "Addresses of the endpoint that are in the state.",
                 &["provider", "endpoint", "state"],
             ),
             in_flight: make.gauges(
                 "lb_endpoint_in_flight",
                 "Attempts in flight at the endpoint, until the body ends.",
                 endpoint,
+            ),
+            connections: make.gauges(
+                "lb_upstream_connections",
+                "Connections to the endpoint, by whether requests are on them.",
+                &["provider", "endpoint", "state"],
             ),
             ejections: make.counters(
                 "lb_ejections_total",
@@ -68,9 +76,19 @@ impl Endpoints {
                 "Retries in the provider: sent, or not made for want of budget or of time.",
                 &["provider", "outcome"],
             ),
+            hedges: make.counters(
+                "lb_hedges_total",
+                "Second attempts beside a slow one, by what they came to; or not made for want of budget or of room.",
+                &["provider", "outcome"],
+            ),
+            retry_after_capped: make.counters(
+                "lb_retry_after_capped_total",
+                "Answers that asked to be left alone for longer than the provider is believed.",
+                &["provider"],
+            ),
             cooldown: make.gauges(
                 "lb_cooldown_active",
-                "1 while the upstream model is left alone at the endpoint.",
+                "Addresses of the endpoint at which the upstream model is left alone.",
                 &["model", "provider", "endpoint"],
             ),
         }

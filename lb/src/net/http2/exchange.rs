@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use http::uri::{Authority, Scheme, Uri};
-use http::{HeaderMap, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header};
 use tokio::time::Instant;
 
 use super::connection::Slot;
@@ -95,6 +95,7 @@ fn sending(request: &Request<'_>, body: Option<Streamed>, cut: &Arc<AtomicBool>,
         (None, Some(pieces)) => Sending::Whole {
             left: request.content_length().unwrap_or(0),
             pieces: Vec::from(pieces).into_iter(),
+            trailers: request.trailers.cloned(),
             _upload: slot.upload(),
         },
         (None, None) => Sending::Nothing,
@@ -118,6 +119,9 @@ fn head(request: &Request<'_>, body: Sending, secure: bool) -> Result<http::Requ
         if !ours && !is_always_hop_by_hop(name.as_str()) {
             headers.append(name.clone(), value.clone());
         }
+    }
+    if request.takes_trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
     let mut out = http::Request::new(body);
     *out.method_mut() = request.method.clone();

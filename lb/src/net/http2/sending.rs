@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 use super::wire::Upload;
 use crate::net::Streamed;
 use crate::net::streamed::SourceError;
+use crate::wire::http1::strip_forbidden_trailers;
 
 /// Whole, or as it comes.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub(super) enum Sending {
     Whole {
         pieces: std::vec::IntoIter<Bytes>,
         left: u64,
+        trailers: Option<HeaderMap>,
         _upload: Upload,
     },
     Stream {
@@ -40,6 +43,12 @@ impl Sending {
     }
 }
 
+/// The frame of those that may stand behind a body.
+fn behind(mut trailers: HeaderMap) -> Frame<Bytes> {
+    strip_forbidden_trailers(&mut trailers);
+    Frame::trailers(trailers)
+}
+
 impl Body for Sending {
     type Data = Bytes;
     type Error = SourceError;
@@ -50,17 +59,26 @@ impl Body for Sending {
     ) -> Poll<Option<Result<Frame<Bytes>, SourceError>>> {
         match self.get_mut() {
             Self::Nothing => Poll::Ready(None),
-            Self::Whole { pieces, left, .. } => {
+            Self::Whole {
+                pieces,
+                left,
+                trailers,
+                ..
+            } => {
                 let piece = pieces.find(|piece| !piece.is_empty());
                 *left -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
-                Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+                let frame = piece.map(Frame::data);
+                Poll::Ready(frame.or_else(|| trailers.take().map(behind)).map(Ok))
             }
             Self::Stream { body, left, cut, .. } => {
                 let polled = body.poll(left, cx);
                 if matches!(polled, Poll::Ready(Some(Err(_)))) {
                     cut.store(true, Ordering::Release);
                 }
-                polled
+                polled.map_ok(|frame| match frame.into_trailers() {
+                    Ok(trailers) => behind(trailers),
+                    Err(frame) => frame,
+                })
             }
         }
     }
@@ -68,7 +86,7 @@ impl Body for Sending {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Nothing => true,
-            Self::Whole { left, .. } => *left == 0,
+            Self::Whole { left, trailers, .. } => *left == 0 && trailers.is_none(),
             Self::Stream { .. } => false,
         }
     }

@@ -12,14 +12,14 @@ use crate::net::{BodyError, Client, Destination, Error, Fates, SocketHook, reach
 use crate::policy::connection::{Phase, Remedy};
 
 /// A client whose every socket is followed; cookies count from 1.
-struct Rig {
-    fates: Arc<Fates>,
+pub(super) struct Rig {
+    pub(super) fates: Arc<Fates>,
     hook: SocketHook,
     sockets: Arc<Mutex<u64>>,
 }
 
 impl Rig {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (fates, sockets) = (Arc::new(Fates::default()), Arc::new(Mutex::new(0)));
         let hook: SocketHook = {
             let (fates, sockets) = (Arc::clone(&fates), Arc::clone(&sockets));
@@ -37,11 +37,11 @@ impl Rig {
         Client::new(0, Some(Arc::clone(&self.hook)))
     }
 
-    fn sockets(&self) -> u64 {
+    pub(super) fn sockets(&self) -> u64 {
         *self.sockets.lock().unwrap()
     }
 
-    async fn ask(&self, destination: &Arc<Destination>) -> Result<crate::net::Incoming, Error> {
+    pub(super) async fn ask(&self, destination: &Arc<Destination>) -> Result<crate::net::Incoming, Error> {
         let (client, request) = (self.client(), get());
         let response = client.send(&request, destination, false, CONNECT).await?;
         Ok(response.into_body())

@@ -1,5 +1,7 @@
 //! HTTP/2 upstreams, scripted frame by frame where that matters.
 
+mod fate;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -467,8 +469,14 @@ async fn fields_and_trailers_pass_as_over_http1() {
         .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
     );
     let body = [Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")];
+    let behind = HeaderMap::from_iter(
+        [("x-end", "8"), ("host", "evil")]
+            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
+    );
     let request = crate::net::Request {
         headers: (&headers).into(),
+        trailers: Some(&behind),
+        takes_trailers: true,
         ..post(&body)
     };
     let client = client();
@@ -483,7 +491,7 @@ async fn fields_and_trailers_pass_as_over_http1() {
             .collect();
         assert_eq!(
             fields,
-            [("x-a", "1"), ("content-length", "3")]
+            [("x-a", "1"), ("te", "trailers"), ("content-length", "3")]
                 .map(|(n, v)| (n, HeaderValue::from_static(v)))
                 .iter()
                 .map(|(n, v)| (*n, v))
@@ -495,6 +503,11 @@ async fn fields_and_trailers_pass_as_over_http1() {
             seen.extend_from_slice(&data.unwrap());
         }
         assert_eq!(seen, b"abc");
+        let trailers = sent.trailers().await.unwrap().expect("they follow");
+        assert_eq!(
+            trailers,
+            HeaderMap::from_iter([("x-end".parse().unwrap(), HeaderValue::from_static("8"))])
+        );
         let mut body = respond.send_response(Response::new(()), false).unwrap();
         body.send_data(Bytes::from_static(b"ok"), false).unwrap();
         let trailers = [("x-sum", "7"), ("content-length", "9")];

@@ -129,6 +129,39 @@ async fn trailers_of_a_body_in_chunks_go_with_it() {
     assert_eq!(text(response.unwrap().into_body()).await.unwrap(), "ok");
 }
 
+// [NET-7] [NET-25]
+#[tokio::test]
+async fn trailers_of_a_body_that_is_held_go_behind_one_chunk_and_every_time_it_is_sent() {
+    let upstream = Upstream::new().await;
+    let destination = upstream.destination();
+    let trailers = HeaderMap::from_iter(
+        [("x-sum", "1"), ("host", "evil")]
+            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
+    );
+    let large = [Bytes::from(vec![b'x'; 5000]), Bytes::from_static(b"y")];
+    let small = [Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(b"b")];
+    let head = "POST /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\ntransfer-encoding: chunked\r\nte: trailers\r\nconnection: te\r\n\r\n";
+    let long = format!("1389\r\n{}y", "x".repeat(5000));
+    for (body, wire) in [(&small[..], "2\r\nab"), (&large, long.as_str()), (&[], "")] {
+        let request = super::Request {
+            trailers: Some(&trailers),
+            takes_trailers: true,
+            ..post(body)
+        };
+        let end = if body.is_empty() { "" } else { "\r\n" };
+        let client = client();
+        let sending = client.send(&request, &destination, true, CONNECT);
+        let (response, _peer) = tokio::join!(sending, async {
+            let mut peer = upstream.accept().await;
+            read(&mut peer, head).await;
+            read(&mut peer, &format!("{wire}{end}0\r\nx-sum: 1\r\n\r\n")).await;
+            peer.send(OK).await;
+            peer
+        });
+        assert_eq!(text(response.unwrap().into_body()).await.unwrap(), "ok");
+    }
+}
+
 // [NET-16] [NET-25]
 #[tokio::test]
 async fn a_refusal_stops_the_body_and_lets_go_of_it() {

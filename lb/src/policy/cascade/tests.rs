@@ -123,6 +123,30 @@ fn where_every_race_is_lost_the_request_stops_for_want_of_room() {
     assert_eq!(cascade.next(&[READY], Draw::default()), Step::Stop(Stop::Full));
 }
 
+// [LIMITER-6]
+#[test]
+fn a_target_whose_slot_was_waited_for_is_offered_again_wherever_it_stands() {
+    // Marks of the first 64 targets are kept apart from those of the others.
+    for own in [0, 3, 64, 70] {
+        let mut standings = vec![Standing::Closed; 71];
+        standings[own] = READY;
+        let mut cascade = Cascade::new(plan(71));
+        // Whatever was never offered is offered all the same.
+        cascade.offer_again(own);
+        assert_eq!(cascade.next(&standings, Draw::default()), attempt(own, true));
+        cascade.not_sent(own);
+        assert_eq!(
+            cascade.next(&standings, Draw::default()),
+            Step::Stop(Stop::Full),
+            "of {own}"
+        );
+        cascade.offer_again(own);
+        assert!(!cascade.tried(own));
+        assert_eq!(cascade.next(&standings, Draw::default()), attempt(own, true));
+        assert_eq!(cascade.attempts(), 1);
+    }
+}
+
 // [CASCADE-5]
 #[test]
 fn a_target_that_is_out_is_passed_over_while_another_can_be_attempted() {

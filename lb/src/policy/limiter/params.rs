@@ -21,7 +21,7 @@ pub struct Settings {
     pub recover_per_second: f64,
     /// Whether a 429 with a time to come back lowers the factor until then.
     pub honor_retry_after: bool,
-    /// The longest such time that is believed; `None` is any.
+    /// The longest such time that is followed; `None` is any.
     pub max_retry_after: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Settings {
             decrease_factor: 0.8,
             recover_per_second: 0.02,
             honor_retry_after: true,
-            max_retry_after: Some(Duration::from_mins(5)),
+            max_retry_after: None,
         }
     }
 }

@@ -63,7 +63,7 @@ fn a_late_commit_lowers_it_where_there_is_a_bound_and_a_timely_one_lets_it_rise(
 // [LIMITER-4]
 #[test]
 fn a_provider_is_taken_at_its_word_about_when_to_come_back() {
-    let mut limiter = limiter(|_| {});
+    let mut limiter = limiter(|s| s.max_retry_after = Some(Duration::from_mins(5)));
     limiter.on_retry_after(at(1_000), Duration::from_secs(30));
     limiter.on_sample(at(2_000), Sample::Committed(Duration::from_millis(1)));
     assert!(close(limiter.factor(at(30_999)), 0.1));

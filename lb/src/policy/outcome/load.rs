@@ -21,10 +21,20 @@ pub fn load(ended: &Ended, elapsed: Duration) -> Option<Sample> {
         | Ended::Signalled
         | Ended::Tls
         | Ended::Unanswered => Some(Sample::Failed),
-        Ended::Embedded { code } | Ended::LateError { code } | Ended::Status { code } => {
+        Ended::Embedded { code } | Ended::Status { code } => {
             let failed = code >= 500 || is_backpressure(code) || matches!(code, 408 | 499);
             failed.then_some(Sample::Failed)
         }
-        _ => None,
+        Ended::LateError { code } => (code >= 500 || is_backpressure(code)).then_some(Sample::Failed),
+        Ended::ClientGone
+        | Ended::Dns
+        | Ended::Drained
+        | Ended::NoSocket
+        | Ended::NotSent
+        | Ended::Outrun
+        | Ended::Refused { .. }
+        | Ended::StaleConnection
+        | Ended::TotalDeadline
+        | Ended::VisitDeadline => None,
     }
 }

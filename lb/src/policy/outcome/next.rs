@@ -8,13 +8,31 @@ use super::{Ended, Next, Rules, is_backpressure};
 /// where that would be best. A provider that has no room, that is too slow, or that asks to be left alone for long is
 /// left for the next target; after any other failure an endpoint that has not been tried comes first. The same endpoint
 /// again, which takes waiting, is what is left when there is no other target.
+///
+/// Beside another attempt of the request, all that one more could mend is left to that one. [HEDGE-4]
 pub(super) fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
+    if !rules.rival {
+        return alone(ended, rules);
+    }
+    let open = Rules {
+        last: false,
+        retry: true,
+        elsewhere: true,
+        ..*rules
+    };
+    match alone(ended, &open) {
+        Next::Failover | Next::Retry => Next::Yield,
+        decided => decided,
+    }
+}
+
+fn alone(ended: &Ended, rules: &Rules<'_>) -> Next {
     let may_repeat = rules.replayable && rules.repeatable;
     match *ended {
         Ended::Committed { .. } => Next::Commit,
         // Nothing was sent, so nothing can have been done twice.
         Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => onward(rules, true, true),
-        Ended::NotSent => onward(rules, true, false),
+        Ended::NoSocket | Ended::NotSent => onward(rules, true, false),
         Ended::Signalled | Ended::Unanswered if may_repeat => onward(rules, true, true),
         // Switching is the retry; where nobody is left to switch to, a replica may be faster.
         Ended::FirstTokenTimeout { .. } if may_repeat => {
@@ -38,6 +56,7 @@ pub(super) fn next(ended: &Ended, rules: &Rules<'_>) -> Next {
         | Ended::Drained
         | Ended::Empty
         | Ended::FirstTokenTimeout { .. }
+        | Ended::Outrun
         | Ended::ReadTimeout
         | Ended::Refused { .. }
         | Ended::Signalled

@@ -8,6 +8,7 @@ use crate::policy::time::Instant;
 
 mod model;
 mod retry;
+mod rival;
 
 const LATE: Duration = Duration::from_secs(20);
 
@@ -25,6 +26,7 @@ fn rules<'a>(on_status: &'a StatusSet, steered: Option<&'a Params>) -> Rules<'a>
         last: false,
         retry: false,
         elsewhere: false,
+        rival: false,
         asks_for_long: false,
         replayable: true,
         repeatable: true,
@@ -114,7 +116,9 @@ fn failures() -> Vec<Row> {
         // Ours or the client's doing
         (Ended::ClientGone, Neutral, Neutral, Leave, Fail),
         (Ended::Drained, Neutral, Neutral, Leave, Fail),
+        (Ended::NoSocket, Neutral, Neutral, Leave, Failover),
         (Ended::NotSent, Neutral, Neutral, Leave, Failover),
+        (Ended::Outrun, Neutral, Neutral, Leave, Fail),
         (Ended::TotalDeadline, Neutral, Neutral, Leave, Fail),
         (Ended::VisitDeadline, Neutral, Neutral, Leave, Failover),
     ]
@@ -322,6 +326,7 @@ fn what_was_sent_decides_what_may_be_repeated() {
         (Ended::ConnectTimeout, [Failover, Failover, Failover]),
         (Ended::Tls, [Failover, Failover, Failover]),
         (Ended::Dns, [Failover, Failover, Failover]),
+        (Ended::NoSocket, [Failover, Failover, Failover]),
         (Ended::NotSent, [Failover, Failover, Failover]),
         (Ended::Signalled, [Fail, Fail, Fail]),
         (Ended::Unanswered, [Fail, Fail, Fail]),

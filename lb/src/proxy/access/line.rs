@@ -92,7 +92,9 @@ impl Line {
         };
         let total = ending.map_or(Duration::ZERO, |ending| ending.total);
         let over = begun + total;
-        let last = self.attempts.last();
+        // Of two that ran side by side it is the one that was not cut.
+        let was_cut = |tried: &&Tried| tried.ended.is_some_and(|(how, _)| how == AttemptOutcome::Outrun);
+        let last = self.attempts.iter().rev().find(|tried| !was_cut(tried));
         let links = self.chain.as_deref().map(|chain| &chain.links[..]);
         let link_of = |tried: &Tried| links.and_then(|links| links.get(tried.link));
         // Before any attempt a preset is told by its first target: what stands for itself is a model.

@@ -151,7 +151,7 @@ async fn request_after_request_given_up_ends_the_connection() {
     let activity = activity();
     for _ in 0..2 * MAX_ABANDONED {
         let mut busy = activity.begin_request(None);
-        busy.answered(false);
+        busy.answered();
     }
     for _ in 0..MAX_ABANDONED {
         drop(activity.begin_request(None));

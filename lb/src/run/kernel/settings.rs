@@ -1,23 +1,7 @@
 //! The configuration in the plane's words.
 
-use std::net::IpAddr;
-
-use crate::config::{self, Config, Host};
+use crate::config;
 use crate::kernel::{self, Mode, Settings, signal};
-
-/// Where the endpoints are, as far as that is known: names have no addresses yet, and are covered when they are resolved.
-pub(super) fn destinations(config: &Config) -> Vec<IpAddr> {
-    let places = config.providers.iter().flat_map(|provider| {
-        let endpoints = provider.endpoints.iter();
-        endpoints.map(|endpoint| provider.reached_at(&endpoint.url))
-    });
-    places
-        .filter_map(|place| match place.host() {
-            Host::Address(ip) => Some(*ip),
-            Host::Name(_) | Host::Socket(_) => None,
-        })
-        .collect()
-}
 
 /// What the plane is told of the configuration.
 pub(super) fn settings(config: &config::Kernel) -> Settings {

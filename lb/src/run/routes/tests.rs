@@ -6,7 +6,10 @@ use super::*;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::policy::time::Instant;
-use crate::run::{keys::Secrets, live};
+use crate::run::current::{Current, live};
+use crate::run::dns::{self, Names};
+use crate::run::keys::Secrets;
+use crate::upstream::sites;
 
 const TEXT: &str = "
 version: 1
@@ -25,11 +28,21 @@ fn config(text: &str, ca: &std::path::Path) -> Config {
         .config
 }
 
-fn in_force(config: &Config) -> Live {
+fn in_force(config: &Config, ways: &[Route]) -> Live {
     let metrics = Metrics::new(&[Duration::from_secs(10)]);
-    let secrets = Secrets::read(config).expect("no files");
-    let routes = build(config, 1, None).expect("a certificate");
-    live(config, routes, &secrets, (&metrics, None, Instant::default()))
+    let names = Names::new(dns::system(), Arc::default());
+    let current = Current {
+        config: config.clone(),
+        secrets: Secrets::read(config).expect("no files"),
+        ways: ways.to_vec(),
+        sites: names.sites(config),
+        names,
+    };
+    live(
+        &current,
+        current.routes(None),
+        (&metrics, None, Instant::default()),
+    )
 }
 
 fn authority(name: &str) -> PathBuf {
@@ -43,12 +56,20 @@ fn authority(name: &str) -> PathBuf {
 #[test]
 fn an_endpoint_that_is_reached_as_before_keeps_its_destination() {
     let ca = authority("ca");
-    let before = in_force(&config(TEXT, &ca));
+    let first = config(TEXT, &ca);
+    let first_ways = ways(&first, 1, None).expect("a certificate");
+    let before = in_force(&first, &first_ways);
     before.routes[0].destination.follow_as(7);
     let kept = |from: &str, to: &str| -> Vec<bool> {
         assert!(TEXT.contains(from), "{from}");
         let config = config(&TEXT.replace(from, to), &ca);
-        let routes = build(&config, 1, Some(&before)).expect("a certificate");
+        let ways = ways(&config, 1, Some((&first, &first_ways))).expect("a certificate");
+        let routes = to_sites(
+            &config,
+            &ways,
+            &sites(&config, |_, _, _| Vec::new()),
+            Some(&before),
+        );
         let is_old = |route: &Route| {
             let mut old = before.routes.iter();
             old.any(|old| Arc::ptr_eq(&old.destination, &route.destination))
@@ -81,5 +102,5 @@ fn an_endpoint_that_is_reached_as_before_keeps_its_destination() {
     std::fs::rename(authority("other"), &ca).unwrap();
     assert_eq!(kept("version", "version"), [false, false, true]);
     std::fs::remove_file(&ca).unwrap();
-    assert!(build(&config(TEXT, &ca), 1, Some(&before)).is_err());
+    assert!(ways(&first, 1, Some((&first, &first_ways))).is_err());
 }

@@ -1,5 +1,6 @@
 //! Each row of the table of what is kept, from one configuration to the next.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::policy::draw::Draw;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
-use crate::upstream::{Attempt, Context, PoolState, Run, Sent, Settled, Step, Table};
+use crate::upstream::{Attempt, Context, PoolState, Run, Sent, Settled, Step, Table, sites};
 
 /// A daemon's table over several configurations, with attempts that are under way.
 struct Rig {
@@ -16,6 +17,8 @@ struct Rig {
     table: Table,
     now: Instant,
 }
+
+mod addresses;
 
 const HEAD: &str = "version: 1\nlisteners: [{ name: l, address: '127.0.0.1:0' }]\n";
 
@@ -35,12 +38,23 @@ models:
 ";
 
 fn build(metrics: &Metrics, text: &str, now: Instant, before: Option<&Table>) -> Table {
+    build_at(metrics, text, (now, before), &[])
+}
+
+/// As [`build`], where every name has these addresses.
+fn build_at(
+    metrics: &Metrics,
+    text: &str,
+    (now, before): (Instant, Option<&Table>),
+    addresses: &[SocketAddr],
+) -> Table {
     let config = config::parse(&format!("{HEAD}{text}"), "test.yaml", &|_| None);
     let config = config.expect("a valid file").config;
     let keys = vec![None; config.providers.len()];
     let mut context = Context {
         metrics,
         keys: &keys,
+        sites: &sites(&config, |_, _, _| addresses.to_vec()),
         now,
         before,
         draw: &mut || Draw::new(0.0),
@@ -99,7 +113,7 @@ impl Rig {
     fn end(&self, (mut run, attempt): (Run, Attempt), ended: &Ended) {
         match attempt.settle(&mut run, self.now, ended, Draw::new(0.0)) {
             Settled::Committed(tail) | Settled::PassOn(tail) => tail.clean_end(),
-            Settled::Again(_) | Settled::Onward | Settled::Fail => {}
+            Settled::Again(_) | Settled::Fail | Settled::Onward | Settled::Yielded => {}
         }
     }
 
@@ -417,6 +431,35 @@ fn health_follows_the_address_and_new_settings_apply_to_what_was_learned() {
     rig.change(&[]);
     rig.attempt(&Ended::Connect);
     assert_eq!((state(&rig, 0), state(&rig, 1)), ("ejected", "healthy"));
+}
+
+// [RELOAD-16]
+#[test]
+fn a_cooldown_follows_the_model_at_its_endpoint() {
+    let cooled = ("models:\n  chat:\n", "models:\n  chat:\n    cooldown_ms: 5000\n");
+    let cooling = |rig: &Rig| -> Vec<(String, String, Option<u64>)> {
+        let all = rig.table.state(rig.now).cooldowns;
+        all.into_iter()
+            .map(|it| (it.provider, it.endpoint, it.for_ms))
+            .collect()
+    };
+    let mut rig = Rig::usual();
+    rig.change(&[cooled]);
+    rig.attempt(&Ended::Connect);
+    assert_eq!(cooling(&rig), [("gpu".into(), "gpu-0".into(), Some(5000))]);
+    // A shorter time is for what cools from now on.
+    rig.change(&[("models:\n  chat:\n", "models:\n  chat:\n    cooldown_ms: 10\n")]);
+    assert_eq!(cooling(&rig), [("gpu".into(), "gpu-0".into(), Some(4999))]);
+    // Another model at the same endpoint, and the same model at another.
+    rig.change(&[
+        cooled,
+        ("provider: gpu }", "provider: gpu, upstream_model: other }"),
+    ]);
+    assert_eq!(cooling(&rig), []);
+    rig.change(&[cooled]);
+    rig.attempt(&Ended::Connect);
+    rig.change(&[cooled, ("127.0.0.1:1'", "127.0.0.1:8'")]);
+    assert_eq!(cooling(&rig), []);
 }
 
 // [RELOAD-14]

@@ -161,7 +161,7 @@ fn with_nowhere_else_to_go_the_slot_goes_back_and_the_request_is_refused() {
     assert_eq!(table.providers()[0].in_flight(), 0);
 }
 
-// [RETRY-15]
+// [RETRY-20]
 #[test]
 fn what_a_retry_was_to_cost_goes_back_before_another_pass_is_waited_for() {
     let text = format!(

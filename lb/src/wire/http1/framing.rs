@@ -58,8 +58,8 @@ pub(super) fn framing(headers: &[Header<'_>], http11: bool) -> Result<Framing, M
     })
 }
 
-/// Plain digits and nothing else: no sign, no list, no space, no overflow.
-fn content_length(value: &[u8]) -> Result<u64, Malformed> {
+/// The number in a `content-length`: plain digits and nothing else, no sign, no list, no space, no overflow.
+pub fn content_length(value: &[u8]) -> Result<u64, Malformed> {
     if value.is_empty() {
         return Err(Malformed::ContentLength);
     }

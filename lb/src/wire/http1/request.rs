@@ -26,6 +26,8 @@ pub struct RequestHead<'a, H> {
     pub headers: H,
     /// What follows it.
     pub body: RequestBody,
+    /// Whether trailers are taken behind the response. An upgrade has none.
+    pub takes_trailers: bool,
     /// The protocol that the connection is to be switched to, as `upgrade` names it.
     pub upgrade: Option<&'a HeaderValue>,
 }
@@ -94,12 +96,14 @@ where
     if let Some(protocol) = head.upgrade {
         out.extend_from_slice(b"connection: upgrade\r\n");
         field(out, &header::UPGRADE, protocol.as_bytes());
+    } else if head.takes_trailers {
+        out.extend_from_slice(b"te: trailers\r\nconnection: te\r\n");
     }
     out.extend_from_slice(b"\r\n");
 }
 
 /// Appends the line before a chunk of so many bytes, which must not be 0: that is the last one's.
-pub fn write_chunk_line(out: &mut Vec<u8>, bytes: usize) {
+pub fn write_chunk_line(out: &mut Vec<u8>, bytes: u64) {
     debug_assert!(bytes > 0, "an empty chunk ends the body");
     write!(out, "{bytes:x}\r\n").expect("writing to a Vec cannot fail");
 }
@@ -115,7 +119,8 @@ pub fn write_last_chunk(out: &mut Vec<u8>, trailers: &HeaderMap) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+/// Appends one field.
+pub(super) fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

@@ -92,11 +92,13 @@ pub fn strip_forbidden_trailers(fields: &mut HeaderMap) {
 /// What has no meaning, or a dangerous one, behind a body (RFC 9110 6.5.1): framing, routing, credentials, controls
 /// and what says how to read the body. `name` is in lower case.
 pub(super) fn is_forbidden(name: &str) -> bool {
-    is_always_hop_by_hop(name) || FORBIDDEN.contains(&name) || name.starts_with("x-lb-")
+    let is_ours = name.starts_with("x-lb-") || name.starts_with("x-forwarded-");
+    is_ours || is_always_hop_by_hop(name) || FORBIDDEN.contains(&name)
 }
 
-const FORBIDDEN: [&str; 22] = [
+const FORBIDDEN: [&str; 26] = [
     "age",
+    "api-key",
     "authorization",
     "cache-control",
     "content-encoding",
@@ -107,6 +109,7 @@ const FORBIDDEN: [&str; 22] = [
     "date",
     "expect",
     "expires",
+    "forwarded",
     "host",
     "location",
     "max-forwards",
@@ -116,6 +119,8 @@ const FORBIDDEN: [&str; 22] = [
     "set-cookie",
     "trailer",
     "vary",
+    "via",
     "warning",
     "www-authenticate",
+    "x-api-key",
 ];

@@ -138,6 +138,15 @@ fn an_event_that_is_no_json_or_has_no_end_passes_as_it_is() {
     assert_eq!(passed(Renamer::events("mine", 100), lines.as_bytes(), 5), lines);
     let wrong = "data: {]\ndata: \"model\":\"up\"}\n\n";
     assert_eq!(passed(Renamer::events("mine", 100), wrong.as_bytes(), 5), wrong);
+    // A string cannot go on in another line; what came before it broke is what it is.
+    let broken = |name| format!("data: {{\"model\":\"{name}\",\"x\":\"a\ndata: b\"}}\n\n");
+    let out = passed(Renamer::events("mine", 100), broken("up").as_bytes(), 5);
+    assert_eq!(out, broken("mine"));
+    let unnamed = "data: {\"x\":\"a\ndata: b\",\"model\":\"up\"}\n\n";
+    assert_eq!(
+        passed(Renamer::events("mine", 100), unnamed.as_bytes(), 5),
+        unnamed
+    );
     let endless = format!("data: {{\"model\":\"{}", "x".repeat(200));
     assert_eq!(
         passed(Renamer::events("mine", 100), endless.as_bytes(), 5),

@@ -8,7 +8,7 @@ use lb::config;
 use lb::metrics::Metrics;
 use lb::policy::draw::Draw;
 use lb::policy::time::Instant;
-use lb::upstream::{Context, Run, Table};
+use lb::upstream::{Context, Run, Table, sites};
 
 use super::chance;
 use super::flight::{Fate, Flight, Phase, Way};
@@ -328,6 +328,7 @@ fn build(
     let mut context = Context {
         metrics,
         keys: &keys,
+        sites: &sites(&config, |_, _, _| Vec::new()),
         now,
         before,
         draw: &mut || Draw::new(draws.f64()),

@@ -195,6 +195,7 @@ impl Fleet<'_> {
                 self.ledger.give_back(&held);
                 self.over(flight, false);
             }
+            Settled::Yielded => return Err("an attempt yielded to one that there was not".to_owned()),
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! combination of rules.
 
 use super::*;
+use crate::policy::limiter::Sample;
 
 /// One row: what the endpoint's health is told, when the request goes to another target, and what it does otherwise.
 struct Row {
@@ -83,7 +84,7 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         }
         Ended::Status { .. } | Ended::Embedded { .. } => (Neutral, Over::Listed, Next::PassOn),
         Ended::Connect | Ended::ConnectTimeout | Ended::Tls => (Failure, Over::Always, Next::Fail),
-        Ended::Dns | Ended::NotSent => (Neutral, Over::Always, Next::Fail),
+        Ended::Dns | Ended::NoSocket | Ended::NotSent => (Neutral, Over::Always, Next::Fail),
         Ended::StaleConnection if rules.replayable && rules.repeatable => {
             (Neutral, Over::Never, Next::RetryFresh)
         }
@@ -96,9 +97,11 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         Ended::Empty | Ended::BadResponse => (Failure, Over::Kept, Next::Fail),
         Ended::Broken => (Failure, Over::Never, Next::Fail),
         Ended::LateError { code } => (failed_if(*code >= 500), Over::Never, Next::PassOn),
-        Ended::StaleConnection | Ended::ClientGone | Ended::Drained | Ended::TotalDeadline => {
-            (Neutral, Over::Never, Next::Fail)
-        }
+        Ended::StaleConnection
+        | Ended::ClientGone
+        | Ended::Drained
+        | Ended::Outrun
+        | Ended::TotalDeadline => (Neutral, Over::Never, Next::Fail),
     };
     let cools = match *ended {
         Ended::Committed { .. } => Cools::Clears,
@@ -132,17 +135,21 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
     }
 }
 
-fn expected(ended: &Ended, rules: &Rules<'_>) -> Judgement {
-    let row = row(ended, rules);
-    let budget = Params::default().settings().latency_budget;
-    let breach = match *ended {
+fn is_breach(ended: &Ended, budget: Duration) -> bool {
+    match *ended {
         Ended::Committed { first_data } => first_data.is_some_and(|after| after > budget),
         Ended::FirstTokenTimeout { after } => after >= budget,
         Ended::Status { code } | Ended::Embedded { code } | Ended::LateError { code } => {
             [429, 503, 529].contains(&code)
         }
         _ => false,
-    };
+    }
+}
+
+fn expected(ended: &Ended, rules: &Rules<'_>) -> Judgement {
+    let row = row(ended, rules);
+    let budget = Params::default().settings().latency_budget;
+    let breach = is_breach(ended, budget);
     let share = match *ended {
         _ if rules.steered.is_none() => None,
         _ if breach => Some(Outcome::Breach),
@@ -170,6 +177,7 @@ fn expected(ended: &Ended, rules: &Rules<'_>) -> Judgement {
         }
         _ => false,
     };
+    let mended = goes_on || again(ended, rules) != Again::Never;
     let switch = goes_on && !rules.last;
     let retry = match again(ended, rules) {
         Again::Never => false,
@@ -195,7 +203,9 @@ fn expected(ended: &Ended, rules: &Rules<'_>) -> Judgement {
             row.breaker.unwrap_or(row.health)
         },
         cooldown: cools,
-        next: if retry && rules.retry {
+        next: if rules.rival && mended {
+            Next::Yield
+        } else if retry && rules.retry {
             Next::Retry
         } else if switch {
             Next::Failover
@@ -223,7 +233,9 @@ fn endings() -> Vec<Ended> {
         Ended::Dns,
         Ended::Drained,
         Ended::Empty,
+        Ended::NoSocket,
         Ended::NotSent,
+        Ended::Outrun,
         Ended::ReadTimeout,
         Ended::Refused { again: false },
         Ended::Refused { again: true },
@@ -249,13 +261,13 @@ fn endings() -> Vec<Ended> {
     all
 }
 
-// [OUTCOME-1] [OUTCOME-2] [OUTCOME-3] [OUTCOME-4] [OUTCOME-5] [OUTCOME-6] [OUTCOME-7]
+// [OUTCOME-1] [OUTCOME-2] [OUTCOME-3] [OUTCOME-4] [OUTCOME-5] [OUTCOME-6] [OUTCOME-7] [HEDGE-4]
 #[test]
 fn the_table_is_the_same_told_row_by_row() {
     let (on_status, realtime, params) = (on_status(), [529].into_iter().collect(), Params::default());
     let retries = [500, 502, 503, 504, 408, 499, 429].into_iter().collect();
     for ended in endings() {
-        for flags in 0..4096u32 {
+        for flags in 0..8192u32 {
             let flag = |n: u32| flags >> n & 1 == 1;
             let rules = Rules {
                 on_status: &on_status,
@@ -272,6 +284,7 @@ fn the_table_is_the_same_told_row_by_row() {
                 elsewhere: flag(9),
                 asks_for_long: flag(10),
                 server_error_here_before: flag(11),
+                rival: flag(12),
             };
             assert_eq!(
                 judge(&ended, &rules),
@@ -279,6 +292,30 @@ fn the_table_is_the_same_told_row_by_row() {
                 "of {ended:?} under {rules:?}"
             );
         }
+    }
+}
+
+// [LIMITER-3]
+#[test]
+fn what_speaks_for_a_lower_limit_is_what_fails_an_endpoint_and_what_says_not_now() {
+    let (on_status, elapsed) = (on_status(), Duration::from_millis(7));
+    for ended in endings() {
+        let rules = Rules {
+            count_backpressure: true,
+            ..rules(&on_status, None)
+        };
+        let not_now = matches!(
+            ended,
+            Ended::LateError {
+                code: 429 | 503 | 529
+            }
+        );
+        let wanted = match judge(&ended, &rules).health {
+            Verdict::Success => Some(Sample::Committed(elapsed)),
+            Verdict::Failure => Some(Sample::Failed),
+            Verdict::Neutral => not_now.then_some(Sample::Failed),
+        };
+        assert_eq!(load(&ended, elapsed), wanted, "of {ended:?}");
     }
 }
 

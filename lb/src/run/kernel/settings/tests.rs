@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::config::Config;
 
 fn config(kernel: &str) -> Config {
     let text = format!(
@@ -52,10 +53,4 @@ fn every_setting_that_the_configuration_takes_is_one_that_the_plane_takes() {
     );
     assert_eq!((most.mode, most.attach), (Mode::Off, kernel::Attach::Tc));
     assert_eq!(most.signals.settings().rst_count, 1_000_000);
-}
-
-#[test]
-fn only_addresses_are_covered_at_the_start() {
-    let address: IpAddr = "10.1.2.3".parse().expect("an address");
-    assert_eq!(destinations(&config("{}")), [address]);
 }

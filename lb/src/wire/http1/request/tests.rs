@@ -15,6 +15,7 @@ fn written(method: &Method, target: &str, headers: &HeaderMap, content_length: O
             host: &host,
             headers,
             body: content_length.map_or(RequestBody::None, RequestBody::length),
+            takes_trailers: false,
             upgrade: None,
         },
     );
@@ -94,6 +95,7 @@ fn framed(body: RequestBody, upgrade: Option<&HeaderValue>) -> String {
             host: &host,
             headers: &headers,
             body,
+            takes_trailers: true,
             upgrade,
         },
     );
@@ -121,7 +123,10 @@ fn a_body_that_comes_as_a_stream_is_framed_by_its_length_or_in_chunks() {
             "content-length: 7\r\nexpect: 100-continue\r\n",
         ),
     ] {
-        assert_eq!(framed(body, None), format!("{start}{lines}\r\n"));
+        assert_eq!(
+            framed(body, None),
+            format!("{start}{lines}te: trailers\r\nconnection: te\r\n\r\n")
+        );
     }
 }
 

@@ -1,0 +1,181 @@
+//! A client's connection as requests take turns on it.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::io::AsyncWrite as _;
+
+use super::reading::{Reading, Received};
+use crate::net::scratch;
+use crate::proxy::incoming::BrokenBody;
+use crate::proxy::socket::Downstream;
+use crate::wire::http1::BadRequest;
+
+/// The socket and what has been read from it. The connection and the body of its present request share it: the former
+/// reads heads and writes, the latter reads in between, and it may do so from another task.
+#[derive(Clone, Debug)]
+pub(super) struct Link(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    /// Until it is taken.
+    io: Option<Downstream>,
+    reading: Reading,
+}
+
+/// What a read of the body has brought.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Data(Bytes),
+    /// There is no more, but for these.
+    End(Option<HeaderMap>),
+}
+
+/// What the client sends next; `None` where it has ended the connection.
+pub(super) type Next = Option<Result<Received, BadRequest>>;
+
+impl Link {
+    pub(super) fn new(io: Downstream) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            io: Some(io),
+            reading: Reading::default(),
+        })))
+    }
+
+    /// One thread runs all of a connection, so that nobody waits here.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next request, or its end.
+    pub(super) fn poll_head(&self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
+        self.lock().poll_head(cx)
+    }
+
+    /// More of the present request's body.
+    pub(super) fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Result<Piece, BrokenBody>> {
+        self.lock().poll_body(cx)
+    }
+
+    /// How much of the present request's body is still to come, where that is known. Bytes.
+    pub(super) fn remaining(&self) -> Option<u64> {
+        self.lock().reading.remaining()
+    }
+
+    /// Whether something of the next request has come.
+    pub(super) fn is_begun(&self) -> bool {
+        self.lock().reading.is_begun()
+    }
+
+    /// Whether somebody may still read the present request's body.
+    pub(super) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// Whether all of the present request has come. Where nobody will read it, what is here is thrown away first, so
+    /// that the connection can go on behind a body that was not wanted.
+    pub(super) fn is_read(&self, cx: &mut Context<'_>) -> bool {
+        let shared = self.is_shared();
+        let mut state = self.lock();
+        if !shared && !state.reading.owes() {
+            while !state.reading.is_done() && matches!(state.poll_body(cx), Poll::Ready(Ok(Piece::Data(_)))) {
+            }
+        }
+        state.reading.is_done()
+    }
+
+    /// The answer begins: nothing can be said before it any more.
+    pub(super) fn begin_answer(&self) {
+        self.lock().reading.owe_nothing();
+    }
+
+    /// Writes what the client takes of `parts`, behind each other, and gives how many bytes that was.
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let mut state = self.lock();
+        let io = Pin::new(state.io()?);
+        match parts {
+            [one] => io.poll_write(cx, one),
+            parts => io.poll_write_vectored(cx, parts),
+        }
+    }
+
+    /// Waits until all that was written has left TLS.
+    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.lock().io()?).poll_flush(cx)
+    }
+
+    /// The socket and what the client has sent ahead. Nothing can be read or written here after that.
+    pub(super) fn take(&self) -> Option<(Downstream, Bytes)> {
+        let mut state = self.lock();
+        let ahead = state.reading.take_ahead();
+        state.io.take().map(|io| (io, ahead))
+    }
+}
+
+impl State {
+    fn io(&mut self) -> io::Result<&mut Downstream> {
+        self.io.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
+        let Self { io, reading } = self;
+        let io = io.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        if let Some(received) = reading.head_ahead() {
+            return Poll::Ready(Ok(Some(received)));
+        }
+        if reading.is_begun() {
+            io.activity().read();
+        }
+        loop {
+            let read = scratch::poll_read(io, cx, |raw| match raw {
+                [] => Some(None),
+                raw => reading.head(raw).map(Some),
+            });
+            if let Some(next) = ready!(read)? {
+                return Poll::Ready(Ok(next));
+            }
+        }
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, BrokenBody>> {
+        let Self {
+            io: Some(io),
+            reading,
+        } = self
+        else {
+            return Poll::Ready(Err(BrokenBody));
+        };
+        loop {
+            if let Some(end) = reading.end() {
+                return Poll::Ready(end.map(Piece::End));
+            }
+            if poll_owed(io, reading, cx).is_err() {
+                return Poll::Ready(Err(BrokenBody));
+            }
+            let read = scratch::poll_read(io, cx, |raw| (!raw.is_empty()).then(|| reading.body(raw)));
+            match ready!(read) {
+                Ok(Some(data)) if data.is_empty() => {}
+                Ok(Some(data)) => return Poll::Ready(Ok(Piece::Data(data))),
+                Ok(None) | Err(_) => return Poll::Ready(Err(BrokenBody)),
+            }
+        }
+    }
+}
+
+/// Tells the client that its body is wanted, where it waits for that.
+fn poll_owed(io: &mut Downstream, reading: &mut Reading, cx: &mut Context<'_>) -> io::Result<()> {
+    while reading.owes() {
+        match Pin::new(&mut *io).poll_write(cx, reading.owed()) {
+            Poll::Ready(written) => reading.said(written?),
+            Poll::Pending => return Ok(()),
+        }
+        if let Poll::Ready(flushed) = Pin::new(&mut *io).poll_flush(cx) {
+            flushed?;
+        }
+    }
+    Ok(())
+}
