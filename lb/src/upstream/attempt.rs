@@ -339,6 +339,7 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
         Ended::Outrun => AttemptOutcome::Outrun,
+        Ended::NoSocket => AttemptOutcome::NoSocket,
         Ended::ReadTimeout | Ended::TotalDeadline | Ended::VisitDeadline => AttemptOutcome::Timeout,
         Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,

@@ -10,6 +10,7 @@ mod hedging;
 mod layers;
 mod outcomes;
 mod retries;
+mod sockets;
 
 use lb_tests::daemon::Lb;
 use serde_json::Value;

@@ -1,26 +1,30 @@
 //! The same answers by a provider of HTTP/2.
 
+use std::future::poll_fn;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Request, Response};
 use tokio::net::TcpListener;
 
-use super::{Worker, pause};
+use super::{Turns, Worker, pause};
 
 const JSON: &str = "application/json";
 
 /// Answers every stream with what these parts say in HTTP/1.1.
-pub(super) async fn provide(listener: TcpListener, parts: &'static [&'static [u8]]) {
+pub(super) async fn provide(listener: TcpListener, parts: &'static [&'static [u8]], turns: Arc<Turns>) {
     let (head, body) = translated(parts);
     while let Ok((socket, _)) = listener.accept().await {
-        let body = body.clone();
+        let (body, turns) = (body.clone(), Arc::clone(&turns));
         tokio::spawn(async move {
             let Ok(mut connection) = h2::server::handshake(socket).await else {
                 return;
             };
             while let Some(Ok((request, respond))) = connection.accept().await {
-                tokio::spawn(answer(request, respond, head, body.clone()));
+                let turns = Arc::clone(&turns);
+                tokio::spawn(answer(request, respond, head, body.clone(), turns));
             }
         });
     }
@@ -31,6 +35,7 @@ async fn answer(
     mut respond: SendResponse<Bytes>,
     (status, content_type): (u16, &'static str),
     body: Vec<Bytes>,
+    turns: Arc<Turns>,
 ) {
     let mut asked = request.into_body();
     while let Some(data) = asked.data().await {
@@ -38,6 +43,10 @@ async fn answer(
         if asked.flow_control().release_capacity(data.len()).is_err() {
             return;
         }
+    }
+    if !turns.mine().await {
+        drop(poll_fn(|cx| respond.poll_reset(cx)).await);
+        return;
     }
     pause().await;
     let mut head = Response::builder()

@@ -48,7 +48,7 @@ impl Fleet<'_> {
             return Err("an endpoint that is out is tried where fail-open is off".to_owned());
         }
         self.check_visit(flight, attempt, before)?;
-        self.check_slots(attempt, before)?;
+        check_slots(attempt, before)?;
         self.check_probes(attempt, before)?;
         flight.way.model = Some(attempt.link().model.config.name.clone());
         flight.way.visit_deadline = attempt.visit_deadline();
@@ -90,24 +90,6 @@ impl Fleet<'_> {
         }
         self.ledger.charge(provider, self.instant);
         Ok(())
-    }
-
-    fn check_slots(&self, attempt: &Attempt, before: &Before) -> Result<(), String> {
-        let provider = attempt.claim().provider();
-        let state = before.provider(&provider.name);
-        let limit = state
-            .filter(|state| state.rate_limit.is_none())
-            .and_then(|state| state.concurrency);
-        match limit {
-            Some(limit) if provider.in_flight() > limit.max(state.map_or(0, |state| state.in_flight)) => {
-                Err(format!(
-                    "{} in flight at {}, {limit} allowed",
-                    provider.in_flight(),
-                    provider.name
-                ))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Whether there was room for one more half-open probe, where the attempt is one.
@@ -269,5 +251,26 @@ impl Fleet<'_> {
             self.now > looked_at + self.story.skew
         });
         if late { Err(what.to_owned()) } else { Ok(()) }
+    }
+}
+
+/// Whether the attempt found a slot free.
+fn check_slots(attempt: &Attempt, before: &Before) -> Result<(), String> {
+    let provider = attempt.claim().provider();
+    let Some(state) = before
+        .provider(&provider.name)
+        .filter(|state| state.rate_limit.is_none())
+    else {
+        return Ok(());
+    };
+    // A reload may have left more in flight than there are slots now.
+    let most = state.concurrency.map(|limit| limit.max(state.in_flight));
+    match most {
+        Some(most) if provider.in_flight() > most => Err(format!(
+            "{} in flight at {}, {most} allowed",
+            provider.in_flight(),
+            provider.name
+        )),
+        _ => Ok(()),
     }
 }

@@ -48,7 +48,7 @@ pub struct Broken {
 }
 
 /// Something that is due.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Arrive(usize),
     Leave(u64),
@@ -163,7 +163,10 @@ impl<'a> Fleet<'a> {
     fn happen(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Arrive(place) => self.arrive(place),
-            Event::Leave(request) => self.leave(request),
+            Event::Leave(request) => {
+                self.leave(request);
+                Ok(())
+            }
             Event::Wake(request, turn) => match self.take(request, turn) {
                 Some(flight) => self.advance(request, flight),
                 None => Ok(()),
@@ -175,9 +178,15 @@ impl<'a> Fleet<'a> {
                 }
                 Ok(())
             }
-            Event::FirstData(request, turn) => self.first_data(request, turn),
+            Event::FirstData(request, turn) => {
+                self.first_data(request, turn);
+                Ok(())
+            }
             Event::Ends(request, turn, ended) => self.ends(request, turn, ended),
-            Event::LateFirst(request, turn) => self.late_first(request, turn),
+            Event::LateFirst(request, turn) => {
+                self.late_first(request, turn);
+                Ok(())
+            }
             Event::Over(request, turn) => self.answer_over(request, turn),
             Event::Reload(place) => {
                 self.reload(place);
@@ -223,15 +232,14 @@ impl<'a> Fleet<'a> {
         self.advance(request, flight)
     }
 
-    fn leave(&mut self, request: u64) -> Result<(), String> {
+    fn leave(&mut self, request: u64) {
         let Some(flight) = self.flights.remove(&request) else {
-            return Ok(());
+            return;
         };
         self.note(|| format!("{request} leaves"));
         self.seen.left += 1;
         self.ledger.dropped(&flight.phase);
         self.over(flight, true);
-        Ok(())
     }
 
     /// The request, if it is still in the turn of that number.

@@ -28,6 +28,7 @@ pub(super) struct Flight {
 
 /// What a request has been through, as the ledger needs it.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of one request")]
 pub(super) struct Way {
     /// The targets visited in this pass.
     pub(super) visited: BTreeSet<usize>,

@@ -6,6 +6,7 @@ use super::chance::pick;
 
 /// What a configuration is made of.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a file")]
 pub(super) struct Form {
     providers: Vec<Provider>,
     weighted: bool,
@@ -17,6 +18,7 @@ pub(super) struct Form {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a file")]
 struct Provider {
     name: &'static str,
     enabled: bool,
@@ -139,7 +141,7 @@ impl Form {
             .total_deadline
             .map_or_else(|| "null".to_owned(), |deadline| deadline.to_string());
         let mut line = |line: std::fmt::Arguments<'_>| {
-            writeln!(text, "{line}").expect("writing to a string cannot fail")
+            writeln!(text, "{line}").expect("writing to a string cannot fail");
         };
         line(format_args!("models:"));
         line(format_args!(

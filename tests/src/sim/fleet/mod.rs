@@ -9,7 +9,7 @@
 //! itself. A difference ends the run, and [`Fleet::run`] tells which.
 
 mod books;
-mod chance;
+pub(super) mod chance;
 mod checks;
 mod end;
 mod engine;

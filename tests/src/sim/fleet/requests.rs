@@ -12,7 +12,7 @@ use lb::upstream::{Attempt, Settled, Step};
 
 use super::chance;
 use super::engine::{Event, Fleet, ZERO};
-use super::flight::{Answering, Bell, Fate, Flight, Held, Phase, Trying};
+use super::flight::{After, Answering, Bell, Fate, Flight, Held, Phase, Trying};
 use super::play::{Clock, course};
 use super::server::End;
 
@@ -106,15 +106,14 @@ impl Fleet<'_> {
         self.flights.insert(request, flight);
     }
 
-    pub(super) fn first_data(&mut self, request: u64, turn: u64) -> Result<(), String> {
+    pub(super) fn first_data(&mut self, request: u64, turn: u64) {
         let Some(mut flight) = self.take(request, turn) else {
-            return Ok(());
+            return;
         };
         if let Phase::Trying(trying) = &mut flight.phase {
             trying.first_data = Some(trying.attempt.first_data(self.instant));
         }
         self.flights.insert(request, flight);
-        Ok(())
     }
 
     /// The attempt has come to its decisive event.
@@ -143,6 +142,17 @@ impl Fleet<'_> {
         let jitter = Draw::new(self.draws.f64());
         let settled = attempt.settle(&mut flight.run, self.instant, &ended, jitter);
         self.check_settled(&mut flight, (&ended, &settled), before)?;
+        self.settled(request, flight, (settled, held), (first_data, after))
+    }
+
+    /// Does what follows from what the attempt that held `held` came to.
+    fn settled(
+        &mut self,
+        request: u64,
+        mut flight: Flight,
+        (settled, held): (Settled, Held),
+        (first_data, after): (Option<Duration>, Option<After>),
+    ) -> Result<(), String> {
         match settled {
             Settled::Again(same) => {
                 self.seen.agains += 1;
@@ -159,16 +169,8 @@ impl Fleet<'_> {
                 if let Some(first) = after.and_then(|after| after.first) {
                     self.queue.push(first, Event::LateFirst(request, flight.turn));
                 }
-                self.answer(
-                    request,
-                    flight,
-                    Answering {
-                        tail,
-                        held,
-                        end: after.map(|after| after.rest.end),
-                    },
-                    over,
-                );
+                let end = after.map(|after| after.rest.end);
+                self.answer(request, flight, Answering { tail, held, end }, over);
             }
             Settled::PassOn(tail) => {
                 flight.way.committed = true;
@@ -204,16 +206,15 @@ impl Fleet<'_> {
         self.flights.insert(request, flight);
     }
 
-    pub(super) fn late_first(&mut self, request: u64, turn: u64) -> Result<(), String> {
+    pub(super) fn late_first(&mut self, request: u64, turn: u64) {
         let Some(mut flight) = self.take(request, turn) else {
-            return Ok(());
+            return;
         };
         if let Phase::Answering(answering) = &mut flight.phase {
             answering.tail.first_data(self.instant);
             flight.way.first_token = Some(self.now.saturating_sub(flight.asked.at));
         }
         self.flights.insert(request, flight);
-        Ok(())
     }
 
     pub(super) fn answer_over(&mut self, request: u64, turn: u64) -> Result<(), String> {
