@@ -14,11 +14,11 @@ use super::ticket::Ticket;
 use super::waiting::Waiting;
 use crate::metrics::{AttemptOutcome, RetryOutcome};
 use crate::policy::aimd::Start;
-use crate::policy::backoff::full_jitter;
 use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop, Visit};
 use crate::policy::draw::Draw;
 use crate::policy::time::{Instant, millis};
 
+mod again;
 mod entry;
 mod hedge;
 
@@ -121,9 +121,16 @@ pub(super) struct Prospects {
 }
 
 impl Run {
-    /// Begins a request: draws its start where it is eligible for its pool's share.
+    /// Begins a request: draws its start where it is eligible for its pool's share. One that its model keeps out has no
+    /// part in that.
     pub fn begin(chain: Arc<Chain>, sent: Sent, now: Instant) -> Self {
-        let first = chain.links.first();
+        let keeps_out = |link: &Link| {
+            link.model
+                .limits
+                .as_ref()
+                .is_some_and(|limits| limits.keep_out(now))
+        };
+        let first = chain.links.first().filter(|link| !keeps_out(link));
         let steered = first.is_some_and(|link| is_eligible(link, sent));
         let divert = steered && first.is_some_and(|link| starts_at_alternate(link, now));
         let plan = Plan {
@@ -260,55 +267,6 @@ impl Run {
             wish: wish.unwrap_or_default(),
             another_target,
         }
-    }
-
-    /// Arranges for another try of the provider that `hold` is of; false where budget or deadline forbid it.
-    ///
-    /// There is no wait for another endpoint while a target stands by: then the provider would be left at once, too.
-    pub(super) fn retry(&mut self, now: Instant, hold: &Hold, prospects: &Prospects, jitter: Draw) -> bool {
-        let provider = hold.claim.provider();
-        let retries = &provider.config.retries;
-        let visit = self.visit.map_or(1, |visit| visit.tries);
-        let deadline = self.visit.and_then(|visit| visit.deadline);
-        let deadline = deadline.into_iter().chain(self.deadline()).min();
-        let wait = if prospects.elsewhere && prospects.another_target {
-            Duration::ZERO
-        } else {
-            full_jitter(retries.base, retries.cap, visit, jitter).max(prospects.wish)
-        };
-        if wait > retries.cap && deadline.is_none() {
-            // Nobody has said how long a client may be kept waiting; it is told itself when to come back.
-            return false;
-        }
-        if deadline.is_some_and(|deadline| now + wait >= deadline) {
-            provider.metrics.retries(RetryOutcome::Deadline).inc();
-            return false;
-        }
-        let Some(charge) = provider.pay(now) else {
-            return false;
-        };
-        self.charge = Some(charge);
-        self.cascade
-            .retry(hold.link, (!wait.is_zero()).then(|| now + wait));
-        true
-    }
-
-    /// Begins another pass over the targets where visits and deadline allow it.
-    fn pass_again(&mut self, now: Instant, standings: &[Standing], draw: Draw) -> bool {
-        let Some(previous) = self.previous.filter(|_| self.cascade.may_pass_again(standings)) else {
-            return false;
-        };
-        let provider = &self.chain.links[previous.link].provider;
-        let retries = &provider.config.retries;
-        let wait = full_jitter(retries.base, retries.cap, self.cascade.passes() + 1, draw);
-        if self.deadline().is_some_and(|deadline| now + wait >= deadline) {
-            provider.metrics.retries(RetryOutcome::Deadline).inc();
-            return false;
-        }
-        // A retry whose provider could not be had is not made.
-        self.charge = None;
-        self.cascade.begin_pass(now + wait);
-        true
     }
 
     /// When the whole cascade has to have answered.

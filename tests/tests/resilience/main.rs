@@ -8,6 +8,7 @@ mod cooldown;
 mod deadlines;
 mod hedging;
 mod layers;
+mod outcomes;
 mod retries;
 mod sockets;
 
