@@ -6,7 +6,7 @@ use crate::{
 };
 
 pub(crate) fn run() -> Result {
-    let mut tests = suite::built_in("sim");
+    let mut tests = suite::built_in("sim")?;
     tests.args(["--", "compare"]).env("UPDATE", "1");
     command::run(&mut tests)
 }

@@ -41,6 +41,9 @@ pub(crate) struct Peers {
     /// Peers, as the kit names them
     #[arg(long, default_value = "hyper-floor,nginx,haproxy")]
     peers: String,
+    /// Also run lb with its access log, as a peer of its own
+    #[arg(long)]
+    access_log: bool,
     /// Interleaved rounds; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: u32,
