@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use lb_tests::client::{Exchange, ask, chat_body, get, post};
+use lb_tests::client::{Exchange, ask, chat, chat_body, get, post};
 use lb_tests::daemon::{Folder, Lb, command};
 use lb_tests::provider::{Provider, Script};
 use lb_tests::setup::Setup;
@@ -193,19 +193,11 @@ async fn the_log_can_be_off_text_and_is_written_whatever_the_level() {
     let quiet =
         with("log: { format: text, level: error }").replace("127.0.0.1:0\" }]", &format!("{address}\" }}]"));
     let file = folder.write("lb.yaml", &quiet);
-    let mut child = lb_tests::daemon::command(["run", "-c"])
-        .arg(&file)
-        .spawn()
-        .unwrap();
+    let mut child = command(["run", "-c"]).arg(&file).spawn().unwrap();
     while tokio::net::TcpStream::connect(address).await.is_err() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(
-        lb_tests::client::ask(address, lb_tests::client::chat("chat", false))
-            .await
-            .status(),
-        200
-    );
+    assert_eq!(ask(address, chat("chat", false)).await.status(), 200);
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let mut log = String::new();
