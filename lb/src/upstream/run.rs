@@ -14,7 +14,7 @@ use super::ticket::Ticket;
 use super::waiting::Waiting;
 use crate::metrics::{AttemptOutcome, RetryOutcome};
 use crate::policy::aimd::Start;
-use crate::policy::cascade::{self, Cascade, Plan, Standing, Stop, Visit};
+use crate::policy::cascade::{self, Cascade, Plan, Stop, Visit};
 use crate::policy::draw::Draw;
 use crate::policy::time::{Instant, millis};
 
