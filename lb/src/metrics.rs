@@ -16,7 +16,8 @@ mod words;
 pub use families::Metrics;
 pub use gaps::Gaps;
 pub use handles::{
-    CooldownMetrics, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics, ProviderMetrics,
+    ConversationMetrics, CooldownMetrics, EndpointMetrics, LinkMetrics, ModelMetrics, PoolMetrics,
+    ProviderMetrics,
 };
 pub use kernel::TrafficMetrics;
 pub use words::{AttemptOutcome, HedgeOutcome, RequestOutcome, RetryOutcome, Role};

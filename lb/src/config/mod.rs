@@ -60,8 +60,8 @@ pub use self::{
     kernel::{Attach, Kernel, KernelMode, Signals, Steps},
     listener::{Certificate, Listener, ListenerTls, Place, ProxyProtocol},
     model::{
-        Fallback, FirstToken, Kind, Model, NamedPool, Notice, Pattern, Peek, Read, Strategy, StreamMode,
-        Target,
+        Affinity, Fallback, FirstToken, Kind, Model, NamedPool, Notice, Pattern, Peek, Read, Strategy,
+        StreamMode, Target,
     },
     name::{Name, model_name_fault},
     observe::{Log, LogFormat, LogLevel, Metrics},

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,12 +46,36 @@ pub struct Model {
     pub targets: Vec<Target>,
     /// What happens when a target fails.
     pub fallback: Fallback,
+    /// What tells its conversations apart; `None` is nothing.
+    pub affinity: Option<Affinity>,
     /// Whether its event streams are those of a model. False only for [`Model::direct`].
     pub observed: bool,
     /// Requests in flight, each until its response body ends; 0 is no limit.
     pub concurrency: u32,
     /// Requests a second; `None` is no limit.
     pub rate: Option<bucket::Params>,
+}
+
+/// What tells one conversation from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// The messages up to the first of the user.
+    FirstMessages,
+    /// The first value of this field.
+    Header(HeaderName),
+    /// What the client says itself, in `prompt_cache_key`.
+    PromptCacheKey,
+}
+
+impl Affinity {
+    /// Its name in answers, without that of a header.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::FirstMessages => "first_messages",
+            Self::Header(_) => "header",
+            Self::PromptCacheKey => "prompt_cache_key",
+        }
+    }
 }
 
 impl Model {
@@ -93,6 +118,7 @@ impl Model {
                 explicit_first_token_timeout: None,
                 aimd: None,
             },
+            affinity: None,
             observed: false,
             concurrency: 0,
             rate: None,

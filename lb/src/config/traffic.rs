@@ -27,6 +27,8 @@ pub enum Balance {
 pub enum HashKey {
     /// The address that it came from.
     Address,
+    /// The conversation that it belongs to, by its model's affinity; a request of none goes anywhere.
+    Conversation,
     /// The first value of this field; a request without it goes anywhere.
     Header(HeaderName),
 }

@@ -43,6 +43,7 @@ pub struct Metrics {
 /// Of requests, by the model they name.
 #[derive(Debug)]
 pub(super) struct Requests {
+    pub(super) conversations: IntCounterVec,
     pub(super) total: IntCounterVec,
     pub(super) inflight: IntGaugeVec,
     pub(super) cancellations: IntCounterVec,
@@ -151,6 +152,11 @@ impl Metrics {
 impl Requests {
     fn new(make: &Maker) -> Self {
         Self {
+            conversations: make.counters(
+                "lb_affinity_requests_total",
+                "Requests to models that tell conversations apart, by whether they said which they belong to.",
+                &["model", "keyed"],
+            ),
             total: make.counters(
                 "lb_requests_total",
                 "Requests by the model named and how they ended.",

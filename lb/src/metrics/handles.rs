@@ -171,6 +171,15 @@ impl EndpointMetrics {
     }
 }
 
+/// The series of a name whose conversations are told apart.
+#[derive(Clone, Debug)]
+pub struct ConversationMetrics {
+    /// Requests that said which they belong to.
+    pub keyed: IntCounter,
+    /// Those that did not.
+    pub other: IntCounter,
+}
+
 /// A provider's series.
 #[derive(Clone, Debug)]
 pub struct ProviderMetrics {
@@ -239,6 +248,15 @@ impl Metrics {
                 prompt: tokens("prompt"),
                 completion: tokens("completion"),
             }),
+        }
+    }
+
+    /// The series of a name whose conversations are told apart.
+    pub fn conversations(&self, name: &str) -> ConversationMetrics {
+        let counter = |keyed: &str| self.requests.conversations.with_label_values(&[name, keyed]);
+        ConversationMetrics {
+            keyed: counter("yes"),
+            other: counter("no"),
         }
     }
 

@@ -103,8 +103,16 @@ impl Share {
     /// To be asked once a request, before its first attempt: a retry keeps the request's answer.
     #[must_use]
     pub fn begin(&mut self, now: Instant) -> (Start, Option<Change>) {
+        let position = self.positions.next();
+        self.begin_at(now, position)
+    }
+
+    /// The same for a request whose position is its conversation's, and which takes none of the sequence. While the
+    /// share stays, a conversation begins where it began; as the share moves, only those move whose positions it passes.
+    #[must_use]
+    pub fn begin_at(&mut self, now: Instant, position: Draw) -> (Start, Option<Change>) {
         let change = self.take_idle_steps(now);
-        let start = if self.positions.next().value() < self.share {
+        let start = if position.value() < self.share {
             Start::Preferred
         } else {
             Start::Alternate

@@ -4,6 +4,6 @@ mod maglev;
 mod peak;
 mod turns;
 
-pub use maglev::{Maglev, hash};
+pub use maglev::{Maglev, hash, hash_long};
 pub use peak::Peak;
 pub use turns::Turns;

@@ -15,6 +15,15 @@ impl Draw {
         }
     }
 
+    /// `bits` as a fraction of 2^64, but for those that a float does not hold.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "only the 53 bits that a float holds are left"
+    )]
+    pub fn of_bits(bits: u64) -> Self {
+        Self((bits >> 11) as f64 / 2f64.powi(53))
+    }
+
     /// The number, in [0, 1).
     pub const fn value(self) -> f64 {
         self.0
@@ -51,11 +60,7 @@ impl Weyl {
         // Whole 64-bit steps that wrap are exact; a running sum of floats would drift off the sequence.
         let term = self.0;
         self.0 = term.wrapping_add(Self::STEP);
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "only the 53 bits that a float holds are left"
-        )]
-        Draw((term >> 11) as f64 / 2f64.powi(53))
+        Draw::of_bits(term)
     }
 }
 

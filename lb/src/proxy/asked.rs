@@ -6,7 +6,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
 use super::error::Refusal;
-use crate::wire::envelope::{Envelope, EnvelopeError, Scanner};
+use crate::wire::envelope::{Envelope, EnvelopeError, Members, Scanner};
 use crate::wire::http1;
 use crate::wire::multipart::{self, Form, FormError};
 
@@ -21,6 +21,8 @@ pub(super) struct Asked {
     pub(super) stream: bool,
     /// Whether the provider is to keep the answer; `None` where there is no saying.
     pub(super) stored: Option<bool>,
+    /// Where its JSON says which conversation it belongs to.
+    pub(super) members: Members,
 }
 
 /// Where a request names its model.
@@ -41,6 +43,10 @@ pub(super) type Elsewhere = Option<(String, Place)>;
 
 /// A body in reading.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every body is JSON, and is not to cost an allocation"
+)]
 pub(super) enum Reading {
     Form(Box<Form>),
     Json(Scanner),
@@ -103,7 +109,7 @@ impl Reading {
     pub(super) fn so_far(&self, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
         match self {
             Self::Opaque => elsewhere().map(opaque),
-            Self::Json(scanner) => json(scanner.so_far().clone(), || None),
+            Self::Json(scanner) => json(scanner.so_far().clone(), scanner.members().clone(), || None),
             Self::Form(form) => of_form(form.fields().clone(), || None),
         }
     }
@@ -113,14 +119,17 @@ impl Reading {
     pub(super) fn finish(self, elsewhere: impl FnOnce() -> Elsewhere) -> Result<Asked, Refusal> {
         let found = match self {
             Self::Opaque => elsewhere().map(opaque),
-            Self::Json(scanner) => match scanner.finish().map_err(Fault::Json) {
-                Ok(envelope) => json(envelope, elsewhere),
-                Err(fault) if fault.is_foreign() => match elsewhere() {
-                    Some(elsewhere) => Some(opaque(elsewhere)),
-                    None => return Err(fault.into()),
-                },
-                Err(fault) => return Err(fault.into()),
-            },
+            Self::Json(scanner) => {
+                let members = scanner.members().clone();
+                match scanner.finish().map_err(Fault::Json) {
+                    Ok(envelope) => json(envelope, members, elsewhere),
+                    Err(fault) if fault.is_foreign() => match elsewhere() {
+                        Some(elsewhere) => Some(opaque(elsewhere)),
+                        None => return Err(fault.into()),
+                    },
+                    Err(fault) => return Err(fault.into()),
+                }
+            }
             Self::Form(form) => of_form(form.finish().map_err(Fault::Form)?, elsewhere),
         };
         found.ok_or_else(no_model)
@@ -140,10 +149,11 @@ pub(super) fn opaque((model, place): (String, Place)) -> Asked {
         place,
         stream: false,
         stored: None,
+        members: Members::default(),
     }
 }
 
-fn json(envelope: Envelope, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
+fn json(envelope: Envelope, members: Members, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
     let Envelope {
         model,
         model_span,
@@ -157,6 +167,7 @@ fn json(envelope: Envelope, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Ask
         place,
         stream,
         stored: Some(stored),
+        members,
     })
 }
 
@@ -168,6 +179,7 @@ fn of_form(fields: multipart::Fields, elsewhere: impl FnOnce() -> Elsewhere) -> 
         place,
         stream: fields.stream,
         stored: None,
+        members: Members::default(),
     })
 }
 

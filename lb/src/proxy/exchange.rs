@@ -69,7 +69,8 @@ pub(super) async fn exchange(
     let begun = worker.now();
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
-    let mut run = Run::begin(Arc::clone(chain), sent, begun).keyed(prepared.points.clone());
+    let mut run =
+        Run::of(Arc::clone(chain), sent, begun, prepared.conversation).keyed(prepared.points.clone());
     let to = (prepared, &live.server);
     let mut last = None;
     let mut spare = None;

@@ -1,5 +1,6 @@
 //! A body in memory, as pieces in their order.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -62,6 +63,22 @@ impl Pieces {
     /// The only piece, if there is but one.
     pub(super) fn single(&self) -> Option<&Bytes> {
         self.more.is_empty().then_some(&self.first)
+    }
+
+    /// These bytes of a sealed body, which are copied only where they stand in more than one piece.
+    pub(super) fn span(&self, span: Range<usize>) -> Cow<'_, [u8]> {
+        if let Some(bytes) = self.first.get(span.clone()) {
+            return bytes.into();
+        }
+        let mut bytes = Vec::with_capacity(span.len());
+        let mut at = 0;
+        for piece in std::iter::once(&self.first).chain(&self.more) {
+            let from = span.start.saturating_sub(at).min(piece.len());
+            let to = span.end.saturating_sub(at).min(piece.len());
+            bytes.extend_from_slice(&piece[from..to]);
+            at += piece.len();
+        }
+        bytes.into()
     }
 
     /// All pieces of a sealed body; they are views, not copies.

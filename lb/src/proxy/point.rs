@@ -1,16 +1,43 @@
 //! What a request's key hashes to, where endpoints are chosen by one.
 
+use std::ops::Range;
+
 use http::HeaderMap;
 
+use super::asked::Asked;
 use super::headers::Peer;
-use crate::config::HashKey;
-use crate::policy::balance::hash;
+use super::receive::Payload;
+use crate::config::{Affinity, HashKey};
+use crate::policy::balance::{hash, hash_long};
 
-/// The point of a request with these fields from `peer`; `None` where it has no such key.
-pub(super) fn point(key: &HashKey, headers: &HeaderMap, peer: &Peer) -> Option<u64> {
+/// The point of a request with these fields from `peer`, of this conversation; `None` where it has no such key.
+pub(super) fn point(
+    key: &HashKey,
+    headers: &HeaderMap,
+    peer: &Peer,
+    conversation: Option<u64>,
+) -> Option<u64> {
     match key {
+        HashKey::Conversation => conversation,
         HashKey::Address => Some(address(headers, peer)),
         HashKey::Header(name) => headers.get(name).map(|value| hash(value.as_bytes())),
+    }
+}
+
+/// The point of the conversation that a request belongs to, by `affinity`. Neither a field's value nor a prompt goes any
+/// further than into this number.
+pub(super) fn conversation(
+    affinity: &Affinity,
+    headers: &HeaderMap,
+    asked: &Asked,
+    payload: &Payload,
+) -> Option<u64> {
+    let members = &asked.members;
+    let text = |span: &Range<usize>| (!span.is_empty()).then(|| payload.span(span.clone()));
+    match affinity {
+        Affinity::FirstMessages => text(&members.opening).map(|opening| hash_long(&opening)),
+        Affinity::Header(name) => headers.get(name).map(|value| hash(value.as_bytes())),
+        Affinity::PromptCacheKey => text(&members.cache_key).map(|key| hash(&key)),
     }
 }
 

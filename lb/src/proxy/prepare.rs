@@ -27,6 +27,8 @@ pub(super) struct Prepared {
     asked: Option<Asked>,
     /// What its keys hash to.
     pub(super) points: Points,
+    /// What its conversation hashes to.
+    pub(super) conversation: Option<u64>,
     /// The protocol that it asks to switch to.
     pub(super) upgrade: Option<HeaderValue>,
 }
@@ -66,6 +68,7 @@ impl Prepared {
             payload,
             asked,
             points: None,
+            conversation: None,
             upgrade,
         }
     }
@@ -75,9 +78,9 @@ impl Prepared {
         self.payload.trailers()
     }
 
-    /// Has endpoints chosen by these.
-    pub(super) fn keyed(mut self, points: Points) -> Self {
-        self.points = points;
+    /// Has endpoints chosen by these, and the start of its cascade by its conversation.
+    pub(super) fn keyed(mut self, points: Points, conversation: Option<u64>) -> Self {
+        (self.points, self.conversation) = (points, conversation);
         self
     }
 

@@ -1,6 +1,8 @@
 //! Reads a request's body, as far as it has to be there before anything is sent.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -61,6 +63,14 @@ impl Payload {
         match self {
             Self::Whole { trailers, .. } => trailers.as_deref(),
             Self::None | Self::Streamed { .. } => None,
+        }
+    }
+
+    /// These bytes of it, as far as they are here.
+    pub(super) fn span(&self, span: Range<usize>) -> Cow<'_, [u8]> {
+        match self {
+            Self::None => Cow::default(),
+            Self::Whole { pieces, .. } | Self::Streamed { pieces, .. } => pieces.span(span),
         }
     }
 

@@ -19,7 +19,7 @@ use super::headers::{self, Forwardable, Peer};
 use super::http1::Ahead;
 use super::incoming::Incoming;
 use super::interims::Interims;
-use super::point::point;
+use super::point::{conversation, point};
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
 use super::worker::{Live, Worker};
@@ -211,10 +211,12 @@ impl<'a> Scene<'a> {
             idempotent: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(&chain), arrival, sent, payload.length());
-        let points = chain.points(|key| point(key, request.headers(), self.peer));
+        let conversation =
+            chain.conversation(|affinity| conversation(affinity, request.headers(), &asked, &payload));
+        let points = chain.points(|key| point(key, request.headers(), self.peer, conversation));
         let version = request.version();
         let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points);
+        let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points, conversation);
         self.exchange((live, route), (&chain, sent), (&prepared, version), account)
             .await
     }
@@ -235,10 +237,10 @@ impl<'a> Scene<'a> {
             idempotent: request.method().is_idempotent(),
         };
         let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
-        let points = chain.points(|key| point(key, request.headers(), self.peer));
+        let points = chain.points(|key| point(key, request.headers(), self.peer, None));
         let version = request.version();
         let fields = self.fields((live, route, chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, None)).keyed(points);
+        let prepared = Self::prepare(fields, request, (payload, None)).keyed(points, None);
         self.exchange((live, route), (chain, sent), (&prepared, version), account)
             .await
     }

@@ -9,7 +9,7 @@ use super::cooldowns::Entry;
 use super::pool::Pool;
 use super::provider::Provider;
 use crate::config;
-use crate::metrics::{Gaps, LinkMetrics, ModelMetrics, Role};
+use crate::metrics::{ConversationMetrics, Gaps, LinkMetrics, ModelMetrics, Role};
 use crate::policy::cascade::{self, Standing};
 use crate::policy::outcome::StatusSet;
 use crate::policy::select::Candidate;
@@ -33,6 +33,8 @@ pub struct Chain {
     pub total_deadline: Option<Duration>,
     /// Counts of requests by this name.
     pub metrics: ModelMetrics,
+    /// The same by whether they said which conversation they belong to, where that is asked for.
+    pub(super) conversations: Option<ConversationMetrics>,
     /// Continuation pools by the exact paths that use them.
     pub(super) named: Vec<(Vec<Box<str>>, Arc<Self>)>,
 }
@@ -132,6 +134,21 @@ impl Chain {
         let all = keys.clone();
         keys.any(|key| key.is_some())
             .then(|| all.map(|asked| asked.and_then(&key)).collect())
+    }
+
+    /// What `point` says of a request's conversation, where those of the model that was asked for are told apart.
+    pub fn conversation(&self, point: impl FnOnce(&config::Affinity) -> Option<u64>) -> Option<u64> {
+        let affinity = self.links.first()?.model.config.affinity.as_ref()?;
+        let found = point(affinity);
+        if let Some(metrics) = &self.conversations {
+            let counter = if found.is_some() {
+                &metrics.keyed
+            } else {
+                &metrics.other
+            };
+            counter.inc();
+        }
+        found
     }
 
     /// The chain that a request for `path` uses: a continuation pool that names exactly this path, else this one.

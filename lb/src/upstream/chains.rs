@@ -296,6 +296,9 @@ fn assemble(
             });
         }
     }
+    let told = pools
+        .first()
+        .is_some_and(|(part, _)| part.built.model.config.affinity.is_some());
     Chain {
         name: name.into(),
         links,
@@ -306,6 +309,7 @@ fn assemble(
         retries: true,
         total_deadline: None,
         metrics: context.metrics.model(name),
+        conversations: told.then(|| context.metrics.conversations(name)),
         named: Vec::new(),
     }
 }

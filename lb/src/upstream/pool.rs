@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::adopt::{Controllers, Loads};
 use crate::metrics::PoolMetrics;
 use crate::policy::aimd::{Change, Counted, Direction, Generation, Outcome, Params, Share, Snapshot, Start};
+use crate::policy::draw::Draw;
 use crate::policy::time::Instant;
 
 /// The controller of one priority pool, with its series.
@@ -61,10 +62,13 @@ impl Controller {
         self.park(now);
     }
 
-    /// Draws where an eligible request starts.
-    pub(super) fn begin(&self, pool: &Pool, now: Instant) -> Start {
+    /// Draws where an eligible request starts, by its conversation where it is of one.
+    pub(super) fn begin(&self, pool: &Pool, now: Instant, conversation: Option<u64>) -> Start {
         let (start, change) = self.with(|share| {
-            let (start, change) = share.begin(now);
+            let (start, change) = match conversation {
+                Some(point) => share.begin_at(now, Draw::of_bits(point)),
+                None => share.begin(now),
+            };
             // A request may still have the table in which this steered; the series are another's by now.
             (start, change.filter(|_| !share.snapshot(now).parked))
         });

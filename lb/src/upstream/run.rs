@@ -13,14 +13,14 @@ use super::purse::Charge;
 use super::ticket::Ticket;
 use super::waiting::Waiting;
 use crate::metrics::{AttemptOutcome, RetryOutcome};
-use crate::policy::aimd::Start;
-use crate::policy::cascade::{self, Cascade, Plan, Stop, Visit};
+use crate::policy::cascade::{self, Cascade, Stop, Visit};
 use crate::policy::draw::Draw;
 use crate::policy::time::{Instant, millis};
 
 mod again;
 mod entry;
 mod hedge;
+mod start;
 
 pub use entry::Refused;
 pub(super) use hedge::Hedge;
@@ -121,41 +121,6 @@ pub(super) struct Prospects {
 }
 
 impl Run {
-    /// Begins a request: draws its start where it is eligible for its pool's share. One that its model keeps out has no
-    /// part in that.
-    pub fn begin(chain: Arc<Chain>, sent: Sent, now: Instant) -> Self {
-        let keeps_out = |link: &Link| {
-            link.model
-                .limits
-                .as_ref()
-                .is_some_and(|limits| limits.keep_out(now))
-        };
-        let first = chain.links.first().filter(|link| !keeps_out(link));
-        let steered = first.is_some_and(|link| is_eligible(link, sent));
-        let divert = steered && first.is_some_and(|link| starts_at_alternate(link, now));
-        let plan = Plan {
-            pools: Arc::clone(&chain.pools),
-            max_attempts: chain.max_attempts,
-            divert,
-        };
-        Self {
-            cascade: Cascade::new(plan),
-            chain,
-            sent,
-            steered,
-            begun: now,
-            attempts: 0,
-            visit: None,
-            charge: None,
-            previous: None,
-            server_errors: Vec::new(),
-            points: None,
-            admitted: None,
-            place: None,
-            racing: false,
-        }
-    }
-
     /// The next step at `now`.
     pub fn next(&mut self, now: Instant, draw: &mut impl FnMut() -> Draw) -> Step {
         loop {
@@ -338,19 +303,4 @@ fn announce(chain: &Chain, previous: Previous, link: usize, endpoint: &str) {
     tracing::info!(
         model = %chain.name, from = %from.name, to = %to.name, reason, elapsed_ms, "failed over"
     );
-}
-
-/// Whether a request takes part in the share of `link`'s pool.
-fn is_eligible(link: &Link, sent: Sent) -> bool {
-    let Some(controller) = &link.pool.controller else {
-        return false;
-    };
-    controller
-        .params()
-        .takes_part(sent.streaming, link.model.is_strict(), sent.exempt)
-}
-
-fn starts_at_alternate(link: &Link, now: Instant) -> bool {
-    let controller = link.pool.controller.as_ref();
-    controller.is_some_and(|controller| controller.begin(&link.pool, now) == Start::Alternate)
 }

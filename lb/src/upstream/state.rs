@@ -11,6 +11,7 @@ use super::limit::Limit;
 use super::pool::Pool;
 use super::provider::Provider;
 use super::table::Table;
+use crate::config;
 use crate::policy::health::Standing;
 use crate::policy::time::{Instant, millis};
 use crate::policy::{breaker, cooldown};
@@ -63,6 +64,8 @@ pub struct KernelState {
 pub struct ModelState {
     /// The name clients send.
     pub name: String,
+    /// What tells its conversations apart: `header`, `prompt_cache_key` or `first_messages`.
+    pub affinity: Option<&'static str>,
     /// Requests in it and what is in its bucket, where it has limits of its own.
     pub limits: Option<ModelLimits>,
     /// Its default pool and its continuation pools.
@@ -203,6 +206,7 @@ impl Table {
                 Some(model) => model.pools.push(state),
                 None => models.push(ModelState {
                     name: pool.model.to_string(),
+                    affinity: self.affinity_of(&pool.model),
                     limits: self.limits_of(&pool.model, now),
                     pools: vec![state],
                 }),
@@ -223,6 +227,11 @@ impl Table {
                 .collect(),
             kernel: KernelState::default(),
         }
+    }
+
+    fn affinity_of(&self, model: &str) -> Option<&'static str> {
+        let model = self.models.iter().find(|known| known.config.name == model)?;
+        model.config.affinity.as_ref().map(config::Affinity::as_str)
     }
 
     fn limits_of(&self, model: &str, now: Instant) -> Option<ModelLimits> {

@@ -1,6 +1,6 @@
 //! Finds out what a JSON request body asks for, by byte spans and without building a document.
 //!
-//! Only `model`, `stream`, `store` and `background` at depth 1 are of interest, and the rest may be megabytes of
+//! Only `model`, `stream`, `store` and `background` at depth 1 are of interest, and what tells one conversation from another ([`Members`]), and the rest may be megabytes of
 //! messages. So [`Scanner`] is an automaton that is fed the body chunk by chunk as it arrives: it owns the member it is
 //! in, a bit for each open bracket, and nothing else, and can stop between any two bytes. [ENV-1]
 //!
@@ -9,6 +9,7 @@
 //! some parsers take the first and some the last. Parsers that ignore the case of keys exist as well, so a `Model`
 //! beside a `model` is a second one. [ENV-3] [ENV-4]
 
+mod members;
 mod number;
 mod scanner;
 mod string;
@@ -21,6 +22,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+pub use members::Members;
 pub use scanner::Scanner;
 
 /// What a body asks for.

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod affinity;
 mod balance;
 mod limits;
 mod probes;

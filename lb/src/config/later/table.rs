@@ -16,11 +16,6 @@ const fn later(key: &'static str, default: &'static str, what: &'static str) -> 
 
 pub(super) const LATER: &[Later] = &[
     later("admin.dashboard", "true", "the dashboard"),
-    later(
-        "models.*.affinity",
-        "null",
-        "keeping a conversation's requests together",
-    ),
     later("kernel.pin_path", "null", "keeping the programs over a restart"),
     later("kernel.allow_xdp_generic", "false", "watching connections by XDP"),
     later(

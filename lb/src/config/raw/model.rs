@@ -82,7 +82,7 @@ pub(in crate::config) struct Peek {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Affinity {
-    /// `header`, `prompt_cache_key` or `first_messages`.
+    /// `header:NAME`, `prompt_cache_key` or `first_messages`.
     pub(in crate::config) key: Spanned<String>,
 }
 

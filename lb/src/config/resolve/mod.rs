@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod affinity;
 mod aimd;
 mod bound;
 mod check;
@@ -61,6 +62,7 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
     access::check_models(&mut cx, file.auth.as_ref(), &models, &presets);
     let routes = route::routes(&mut cx, file, &providers, &models, &presets);
     target::warn_of_idle(&mut cx, file, &providers, &models, &routes);
+    affinity::warn_of_no_conversation(&mut cx, file, &providers, &models);
     let log = process::log(&mut cx, file.log.as_ref());
     let metrics = process::metrics(&mut cx, file.metrics.as_ref(), &models, &presets);
     let kernel = kernel::kernel(&mut cx, file.kernel.as_ref());

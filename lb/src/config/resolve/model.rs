@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::{
+    affinity::affinity,
     context::{Context, DAY_MS, NULL, Whole},
     fallback::{self, Defaults, Traits, fallback},
     target::{no_targets, pools, targets},
     traffic::rate_limit,
 };
 use crate::config::{
-    FirstToken, Kind, Model, Notice, Peek, Read, Strategy, StreamMode,
+    FirstToken, Kind, Model, Notice, Peek, Read, Span, Strategy, StreamMode, Target,
     diagnostic::Diagnostic,
     model_name_fault,
     path::Path,
@@ -71,11 +72,7 @@ fn model(
         ("strict", StreamMode::Strict),
     );
     let peek = peek(cx, &at.key("peek"), raw);
-    let written = raw::items(&raw.targets);
-    if written.is_empty() {
-        no_targets(cx, at, raw.targets.as_ref().map_or(span, |targets| targets.span));
-    }
-    let targets = targets(cx, at, written, providers);
+    let targets = own_targets(cx, at, (raw, span), providers);
     let traits = Traits {
         strategy,
         stream_mode,
@@ -121,6 +118,7 @@ fn model(
         pools: pools(cx, at, raw, providers),
         targets,
         fallback: fallback(cx, &at.key("fallback"), raw, traits, defaults),
+        affinity: affinity(cx, at, raw),
         observed: true,
         concurrency: cx.count(
             at,
@@ -130,6 +128,20 @@ fn model(
         ),
         rate: rate_limit(cx, at, raw.rate_limit.as_ref(), None).and_then(|limit| limit.rate),
     }
+}
+
+/// The model's own targets, of which there has to be one.
+fn own_targets(
+    cx: &mut Context<'_>,
+    at: &Path,
+    (raw, span): (&raw::Model, Span),
+    providers: &[&str],
+) -> Vec<Target> {
+    let written = raw::items(&raw.targets);
+    if written.is_empty() {
+        no_targets(cx, at, raw.targets.as_ref().map_or(span, |targets| targets.span));
+    }
+    targets(cx, at, written, providers)
 }
 
 fn kind(cx: &mut Context<'_>, at: &Path, raw: &raw::Model) -> Kind {

@@ -41,6 +41,9 @@ fn hash_key(cx: &mut Context<'_>, at: &Path, written: &Maybe<String>) -> HashKey
     let Some(written) = written.as_ref().filter(|written| written.value != "address") else {
         return HashKey::Address;
     };
+    if written.value == "conversation" {
+        return HashKey::Conversation;
+    }
     let name = written.value.strip_prefix("header:").map(str::trim);
     if let Some(name) = name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()) {
         return HashKey::Header(name);
@@ -48,7 +51,7 @@ fn hash_key(cx: &mut Context<'_>, at: &Path, written: &Maybe<String>) -> HashKey
     cx.out_of_bounds(
         written.span,
         "E111",
-        "be `address` or `header:` and the name of a header",
+        "be `address`, `conversation`, or `header:` and the name of a header",
     );
     HashKey::Address
 }

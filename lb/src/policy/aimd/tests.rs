@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod conversation;
 mod idle;
 mod lifetime;
 mod model;

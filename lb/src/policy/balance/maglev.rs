@@ -116,6 +116,15 @@ pub fn hash(key: &[u8]) -> u64 {
     mixed(fnv)
 }
 
+/// The same of a long text, eight bytes at a time.
+pub fn hash_long(text: &[u8]) -> u64 {
+    let (words, rest) = text.as_chunks();
+    let words = words.iter().fold(hash(rest), |hash, word| {
+        (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(STEP)
+    });
+    mixed(words)
+}
+
 /// Spreads every bit over all (the finaliser of `SplitMix64`).
 const fn mixed(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,6 @@
 //! The automaton that reads a body: JSON's grammar, with an eye on the members of the outermost object.
 
+use super::members::{ITEM, Item, Members};
 use super::number::Number;
 use super::string::{self, Place, Step, Text};
 use super::utf8::Utf8;
@@ -22,6 +23,9 @@ pub struct Scanner {
     seen_model: bool,
     seen_stream: bool,
     envelope: Envelope,
+    members: Members,
+    /// The message that the scan is in, where their first ones are still looked for.
+    item: Item,
 }
 
 /// What may stand next.
@@ -54,14 +58,23 @@ enum Role {
     Model,
     /// A key further in.
     Key,
+    /// A value whose place is noted.
+    Noted,
+    /// A key of a message, and its `role`.
+    Inner,
+    Speaker,
     Value,
 }
 
 /// The members of the outermost object that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
+    CacheKey,
+    Id,
+    Messages,
     Model,
     Other,
+    Previous,
     Stored,
     Stream,
 }
@@ -86,6 +99,8 @@ impl Scanner {
             seen_model: false,
             seen_stream: false,
             envelope: Envelope::default(),
+            members: Members::default(),
+            item: Item::default(),
         }
     }
 
@@ -111,6 +126,11 @@ impl Scanner {
     /// What has been found so far; a member that is in progress is not found yet.
     pub fn so_far(&self) -> &Envelope {
         &self.envelope
+    }
+
+    /// Where other members stand that have been found so far.
+    pub fn members(&self) -> &Members {
+        &self.members
     }
 
     /// Where the value of `model` stands; empty while it is in progress, with its start, and without one.
@@ -140,7 +160,11 @@ impl Scanner {
         bytes: &[u8],
         at: usize,
     ) -> Result<usize, EnvelopeError> {
-        let text = matches!(role, Role::Member | Role::Model).then_some(&mut self.text);
+        let text = match role {
+            Role::Member | Role::Model => Some(&mut self.text),
+            Role::Inner | Role::Speaker => Some(self.item.text()),
+            Role::Key | Role::Noted | Role::Value => None,
+        };
         match string::step(&mut place, bytes, text) {
             Step::Open => {
                 self.state = State::String(role, place);
@@ -159,6 +183,16 @@ impl Scanner {
         match role {
             Role::Value => {}
             Role::Key => self.state = State::Colon,
+            Role::Noted => {
+                if let Some(noted) = self.noted() {
+                    noted.end = end;
+                }
+            }
+            Role::Inner => {
+                self.state = State::Colon;
+                self.item.key();
+            }
+            Role::Speaker => self.item.role(),
             Role::Member => {
                 self.state = State::Colon;
                 self.member(end)?;
@@ -181,7 +215,11 @@ impl Scanner {
     fn member(&mut self, end: usize) -> Result<(), EnvelopeError> {
         let name = self.text.bytes().unwrap_or_default();
         self.member = match name {
+            b"id" => Member::Id,
+            b"messages" | b"input" => Member::Messages,
             b"model" => Member::Model,
+            b"previous_response_id" => Member::Previous,
+            b"prompt_cache_key" => Member::CacheKey,
             b"stream" => Member::Stream,
             b"store" | b"background" => Member::Stored,
             _ => Member::Other,
@@ -228,14 +266,17 @@ impl Scanner {
                 return Err(EnvelopeError::NotObject);
             }
             (State::FirstKey | State::Key, b'"') => {
-                self.state = State::String(
-                    if self.depth == 1 { Role::Member } else { Role::Key },
-                    Place::Plain,
-                );
+                let role = match self.depth {
+                    1 => Role::Member,
+                    ITEM if self.item.is_sought() => Role::Inner,
+                    _ => Role::Key,
+                };
+                self.state = State::String(role, Place::Plain);
                 self.text.clear();
+                self.item.text().clear();
             }
             (State::Colon, b':') => self.state = State::Value,
-            (State::FirstKey, b'}') | (State::FirstItem, b']') => self.close(),
+            (State::FirstKey, b'}') | (State::FirstItem, b']') => self.close(at),
             (State::FirstItem | State::Value, _) => self.value(byte, at)?,
             (State::Next, b',') => {
                 self.state = if self.in_object() {
@@ -244,8 +285,8 @@ impl Scanner {
                     State::Value
                 }
             }
-            (State::Next, b'}') if self.in_object() => self.close(),
-            (State::Next, b']') if !self.in_object() => self.close(),
+            (State::Next, b'}') if self.in_object() => self.close(at),
+            (State::Next, b']') if !self.in_object() => self.close(at),
             _ => return Err(EnvelopeError::NotJson { at }),
         }
         Ok(())
@@ -261,6 +302,10 @@ impl Scanner {
         if member == Member::Model && !matches!(byte, b'"' | b'n') {
             return Err(EnvelopeError::ModelNotString { at });
         }
+        if member == Member::Messages && byte == b'[' {
+            self.members.opening = at..at;
+            self.item.seek();
+        }
         self.state = match byte {
             b'{' | b'[' => return self.open(byte == b'{', at),
             b'"' if member == Member::Model => {
@@ -268,6 +313,8 @@ impl Scanner {
                 self.envelope.model_span = at..at;
                 State::String(Role::Model, Place::Plain)
             }
+            b'"' if self.depth == ITEM && self.item.is_role() => State::String(Role::Speaker, Place::Plain),
+            b'"' if self.note(member, at) => State::String(Role::Noted, Place::Plain),
             b'"' => State::String(Role::Value, Place::Plain),
             b't' => {
                 // Whether `rue` follows is checked as for every literal, and without it there is no envelope.
@@ -297,8 +344,28 @@ impl Scanner {
         Ok(())
     }
 
+    /// Begins to note where the value of `member` stands, if that is of interest.
+    fn note(&mut self, member: Member, at: usize) -> bool {
+        // What is further in than the outermost object is no member of it.
+        let noted = (member != Member::Other).then(|| self.noted()).flatten();
+        noted.map(|noted| *noted = at..at).is_some()
+    }
+
+    fn noted(&mut self) -> Option<&mut std::ops::Range<usize>> {
+        match self.member {
+            Member::CacheKey => Some(&mut self.members.cache_key),
+            Member::Id => Some(&mut self.members.id),
+            Member::Messages => Some(&mut self.members.opening),
+            Member::Previous => Some(&mut self.members.previous),
+            Member::Model | Member::Other | Member::Stored | Member::Stream => None,
+        }
+    }
+
     /// Goes one level out.
-    fn close(&mut self) {
+    fn close(&mut self, at: usize) {
+        if self.item.is_sought() && self.item.closes(self.depth) {
+            self.members.opening.end = at + 1;
+        }
         self.depth -= 1;
         self.objects >>= 1;
         self.state = if self.depth == 0 { State::End } else { State::Next };

@@ -144,6 +144,8 @@ pub(super) struct Text {
     over: bool,
     /// The first half of a surrogate pair, whose second must follow at once.
     high: Option<u16>,
+    /// Whether a half that is left alone is only no text, as it is where nobody reads it.
+    lenient: bool,
 }
 
 impl Text {
@@ -153,6 +155,15 @@ impl Text {
             limit,
             over: false,
             high: None,
+            lenient: false,
+        }
+    }
+
+    /// One in which a lone half of a surrogate pair is nothing wrong.
+    pub(super) fn lenient(limit: usize) -> Self {
+        Self {
+            lenient: true,
+            ..Self::new(limit)
         }
     }
 
@@ -174,7 +185,7 @@ impl Text {
 
     /// Whether no half of a pair is left alone.
     fn is_whole(&self) -> bool {
-        self.high.is_none()
+        self.high.is_none() || self.lenient
     }
 
     /// Adds bytes; `false` if they leave half of a surrogate pair alone.
@@ -197,9 +208,10 @@ impl Text {
             (None, _) => char::decode_utf16([unit]).next(),
             (Some(high), _) => char::decode_utf16([high, unit]).next(),
         };
-        match decoded {
-            Some(Ok(character)) => self.push(character.encode_utf8(&mut [0; 4]).as_bytes()),
-            _ => false,
+        if let Some(Ok(character)) = decoded {
+            return self.push(character.encode_utf8(&mut [0; 4]).as_bytes());
         }
+        self.over |= self.lenient;
+        self.lenient
     }
 }

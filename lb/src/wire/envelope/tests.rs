@@ -1,5 +1,6 @@
 //! The envelope by example; random documents are in the child.
 
+mod members;
 mod properties;
 
 use super::*;
