@@ -22,8 +22,9 @@ pub struct Target<'a> {
     pub fields: &'a [(HeaderName, HeaderValue)],
 }
 
-/// Probes once, within the probe's timeout. Dropped, its connection is closed.
-pub async fn probe(client: &Client, probe: &Probe, target: Target<'_>) -> Probed {
+/// Probes once, within the probe's timeout; `None` where it could not be sent for want of a socket or of a free
+/// connection, which says nothing of the endpoint. Dropped, its connection is closed.
+pub async fn probe(client: &Client, probe: &Probe, target: Target<'_>) -> Option<Probed> {
     let result = match &probe.kind {
         ProbeKind::Tcp => {
             let reached = net::reach(target.destination, None, probe.timeout).await;
@@ -35,11 +36,11 @@ pub async fn probe(client: &Client, probe: &Probe, target: Target<'_>) -> Probed
         }
     };
     match result {
-        Ok(probed) => probed,
-        Err(Error::ConnectTimeout) => Probed::TimedOut,
+        Ok(probed) => Some(probed),
+        Err(Error::ConnectTimeout) => Some(Probed::TimedOut),
         Err(error) => {
             tracing::debug!(%error, "probe failed");
-            Probed::Bad
+            (!matches!(error, Error::Full | Error::Local(_))).then_some(Probed::Bad)
         }
     }
 }

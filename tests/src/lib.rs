@@ -9,6 +9,7 @@ use std::time::Duration;
 
 pub mod client;
 pub mod daemon;
+pub mod live;
 pub mod netns;
 pub mod patience;
 pub mod provider;

@@ -122,10 +122,19 @@ impl Network {
     /// # Panics
     /// If `body` does, or if the namespace cannot be entered.
     pub fn at_proxy<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
-        let name = self.namespace("p");
+        self.at("p", body)
+    }
+
+    /// As [`Network::at_proxy`], at the server's end: processes that `body` starts are there as well.
+    pub fn at_server<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
+        self.at("s", body)
+    }
+
+    fn at<T: Send>(&self, end: &str, body: impl FnOnce() -> T + Send) -> T {
+        let name = self.namespace(end);
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                enter(&name).expect("the namespace of the proxy was made by `new`");
+                enter(&name).expect("the namespaces were made by `new`");
                 body()
             });
             thread
@@ -158,6 +167,15 @@ impl Network {
     /// Packets of one connection vanish, named by its port at the proxy's end.
     pub fn blackhole_port(&self, port: u16) -> io::Result<()> {
         self.drop_packets(&format!("tcp sport {port} drop; tcp dport {port} drop"))
+    }
+
+    /// Packets to and from one server vanish, named by where it listens at the server's end.
+    pub fn blackhole_server(&self, server: SocketAddr) -> io::Result<()> {
+        let family = if server.is_ipv4() { Family::V4 } else { Family::V6 };
+        let (protocol, address, port) = (family.nft(), server.ip(), server.port());
+        self.drop_packets(&format!(
+            "{protocol} daddr {address} tcp dport {port} drop; {protocol} saddr {address} tcp sport {port} drop"
+        ))
     }
 
     /// That many percent of the packets vanish, in each direction, at random.

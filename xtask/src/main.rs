@@ -20,6 +20,7 @@ use crate::{command::Result, ebpf::linker};
 mod bench;
 mod ci;
 mod command;
+mod compare;
 mod coverage;
 mod demo;
 mod e2e;
@@ -59,8 +60,10 @@ enum Verb {
     Tidy,
     /// Run the tests that need root and network namespaces
     E2e,
-    /// Run the closed-loop simulation
+    /// Run the simulations: the closed loop of the share, and whole fleets
     Sim(sim::Args),
+    /// Compare lb's share with other ways in the simulator, and write docs/COMPARISON.md and its picture
+    Compare,
     /// Measure line coverage, and fail where it must be complete and is not
     Coverage,
     /// Measure what lb costs
@@ -102,6 +105,7 @@ fn run(verb: Verb) -> Result {
         Verb::Tidy => tidy::run(),
         Verb::E2e => e2e::run(),
         Verb::Sim(args) => sim::run(&args),
+        Verb::Compare => compare::run(),
         Verb::Coverage => coverage::run(),
         Verb::Bench(args) => bench::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),

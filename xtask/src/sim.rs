@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: the closed-loop simulation, over more seeds than CI takes or over one that failed.
+//! `cargo xtask sim`: the simulations, over more seeds than CI takes or over one that failed.
 
 use crate::{
     command::{self, Result},

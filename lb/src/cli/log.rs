@@ -2,11 +2,14 @@
 
 use std::io::{IsTerminal as _, stderr};
 
-use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing::Subscriber;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer, Registry};
 
 use crate::config::{Log, LogLevel};
 use crate::proxy::TARGET;
@@ -18,7 +21,8 @@ pub(super) type Logging = WorkerGuard;
 /// Sends log lines to stderr, or to the journal, from now on. A second call in one process changes nothing.
 ///
 /// Lines for stderr are written by a thread of their own, so that nobody who logs waits for whoever reads there. Those
-/// that find its queue full are lost.
+/// that find its queue full are lost. Access lines have such a thread and queue already, which counts what it loses, so
+/// they are written where they are logged.
 pub(super) fn install(log: &Log) -> Logging {
     let level = match log.level {
         LogLevel::Debug => LevelFilter::DEBUG,
@@ -27,7 +31,7 @@ pub(super) fn install(log: &Log) -> Logging {
         LogLevel::Trace => LevelFilter::TRACE,
         LogLevel::Warn => LevelFilter::WARN,
     };
-    // Access lines have a switch of their own.
+    // They have a switch of their own, too.
     let access = if log.access {
         level.max(LevelFilter::INFO)
     } else {
@@ -37,16 +41,21 @@ pub(super) fn install(log: &Log) -> Logging {
         .buffered_lines_limit(QUEUE)
         .thread_name("lb-log")
         .finish(stderr());
-    let filter = Targets::new().with_default(level).with_target(TARGET, access);
+    let (others, requests) = (Targets::new().with_default(level), Targets::new());
     let installed = tracing_subscriber::registry()
-        .with(layer(form(log), writer).with_filter(filter))
+        .with(layer(form(log), writer).with_filter(others.with_target(TARGET, LevelFilter::OFF)))
+        .with(layer(form(log), stderr).with_filter(requests.with_target(TARGET, access)))
         .try_init();
     // Only a second daemon in this process, as in the demo's tests, finds a subscriber in place.
     drop(installed);
     guard
 }
 
-fn layer(form: Form, writer: NonBlocking) -> Box<dyn Layer<Registry> + Send + Sync> {
+fn layer<S, W>(form: Form, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .with_target(false);

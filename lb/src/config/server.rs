@@ -31,6 +31,8 @@ pub struct Server {
     pub reveal: Reveal,
     /// Whether requests say in `Via` that they passed here, and are refused where they come back.
     pub via: bool,
+    /// Whether event streams ask the proxies before lb to pass them on as they come.
+    pub sse_headers: bool,
 }
 
 /// How much the `x-lb-*` response headers tell clients.

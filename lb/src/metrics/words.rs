@@ -38,6 +38,8 @@ pub enum AttemptOutcome {
     Embedded,
     /// The first-token deadline passed.
     FirstTokenTimeout,
+    /// This machine had no socket for it.
+    NoSocket,
     /// The response was committed.
     Ok,
     /// The attempt beside it answered first.
@@ -60,12 +62,13 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Cancelled,
         Self::Connect,
         Self::Empty,
         Self::Embedded,
         Self::FirstTokenTimeout,
+        Self::NoSocket,
         Self::Ok,
         Self::Outrun,
         Self::Protocol,
@@ -85,6 +88,7 @@ impl AttemptOutcome {
             Self::Empty => "empty",
             Self::Embedded => "embedded_error",
             Self::FirstTokenTimeout => "first_token_timeout",
+            Self::NoSocket => "no_socket",
             Self::Ok => "ok",
             Self::Outrun => "outrun",
             Self::Protocol => "protocol",

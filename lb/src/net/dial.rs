@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
@@ -162,9 +163,16 @@ async fn unless_in_vain<T>(
 
 /// Whose fault it is that a connection was not made.
 pub(super) fn failed(error: io::Error) -> Error {
-    match error.kind() {
-        // All local ports towards this address are taken.
-        io::ErrorKind::AddrNotAvailable => Error::Local(error),
+    // In this order: all local ports towards the address are taken; descriptors, of this process or of all; memory.
+    let ours = [
+        Errno::ADDRNOTAVAIL,
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+    ];
+    match Errno::from_io_error(&error) {
+        Some(errno) if ours.contains(&errno) => Error::Local(error),
         _ => Error::Connect(error),
     }
 }

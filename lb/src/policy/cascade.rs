@@ -120,6 +120,13 @@ pub enum Stop {
     Out,
 }
 
+/// Another try of a target.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    target: usize,
+    may_switch: bool,
+}
+
 /// The attempts of one request.
 #[derive(Clone, Debug)]
 pub struct Cascade {
@@ -133,8 +140,8 @@ pub struct Cascade {
     visits: u32,
     /// What the latest attempt is.
     visit: Visit,
-    /// The target to stay at.
-    stay: Option<usize>,
+    /// Where to stay.
+    stay: Option<Stay>,
     /// What to wait for before the next attempt.
     wait: Option<Instant>,
 }
@@ -169,7 +176,7 @@ impl Cascade {
         let Some((target, fail_open)) = self.choose(stay, standings, draw) else {
             return Step::Stop(self.why_not(standings));
         };
-        if stay == Some(target) {
+        if stay.is_some_and(|stay| stay.target == target) {
             self.visit = Visit::Retry;
         } else {
             self.visit = if self.passes == 0 {
@@ -203,13 +210,14 @@ impl Cascade {
         self.tried.clear(target);
     }
 
-    /// Has the next attempt be another try of `target`, if it is ready then or nothing else is; after `wait`, if given.
-    pub fn retry(&mut self, target: usize, wait: Option<Instant>) {
+    /// Has the next attempt be another try of `target`, after `wait`, if given. With `may_switch` a target that is ready
+    /// comes before this one if this is not any more; without, the ending was worth another try and no switch.
+    pub fn retry(&mut self, target: usize, wait: Option<Instant>, may_switch: bool) {
         debug_assert!(
             self.tried(target),
             "only a target that was offered can be tried again"
         );
-        self.stay = Some(target);
+        self.stay = Some(Stay { target, may_switch });
         self.wait = wait;
     }
 
@@ -256,11 +264,14 @@ impl Cascade {
         self.tried.contains(target)
     }
 
-    /// The target that is due, and whether by fail-open; `stay` is the one to stay at if that is possible.
-    fn choose(&self, stay: Option<usize>, standings: &[Standing], draw: Draw) -> Option<(usize, bool)> {
+    /// The target that is due, and whether by fail-open; `stay` is where to stay if that is possible.
+    fn choose(&self, stay: Option<Stay>, standings: &[Standing], draw: Draw) -> Option<(usize, bool)> {
         let standing = |target: usize| standings.get(target).copied().unwrap_or(Standing::Closed);
-        let stays = |wanted: fn(Standing) -> bool| stay.filter(|target| wanted(standing(*target)));
-        let new = self.attempts < self.plan.max_attempts;
+        let stays = |wanted: fn(Standing) -> bool| {
+            let target = stay.map(|stay| stay.target);
+            target.filter(|target| wanted(standing(*target)))
+        };
+        let new = self.attempts < self.plan.max_attempts && stay.is_none_or(|stay| stay.may_switch);
         let goes = |wanted: fn(Standing) -> bool| {
             let mut untried = self.untried(standings).filter(|_| new);
             let found = untried.find(|(_, standing)| wanted(*standing));

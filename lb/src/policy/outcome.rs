@@ -58,6 +58,8 @@ pub enum Ended {
         /// 400 to 599.
         code: u16,
     },
+    /// This machine had no socket to send it with: it is out of descriptors, ports or memory.
+    NoSocket,
     /// A local limit, or another request that was faster, kept the attempt from being sent.
     NotSent,
     /// The attempt that ran beside it, one of the two being the other's hedge, answered first.
@@ -251,6 +253,7 @@ fn health_verdict(ended: &Ended, rules: &Rules<'_>) -> Verdict {
         Ended::ClientGone
         | Ended::Dns
         | Ended::Drained
+        | Ended::NoSocket
         | Ended::NotSent
         | Ended::Outrun
         | Ended::Refused { .. }
@@ -303,6 +306,7 @@ fn cooling(ended: &Ended, rules: &Rules<'_>) -> Cooling {
         | Ended::Dns
         | Ended::Drained
         | Ended::LateError { .. }
+        | Ended::NoSocket
         | Ended::NotSent
         | Ended::Outrun
         | Ended::Refused { .. }

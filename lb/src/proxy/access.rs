@@ -141,6 +141,13 @@ impl Entry {
         }
     }
 
+    /// Bytes of the client went to the provider, besides the request's body.
+    pub(super) fn carried(&mut self, bytes: u64) {
+        if let Some(line) = &mut self.line {
+            line.bytes_in += bytes;
+        }
+    }
+
     /// The client is answered with this status.
     pub(super) fn answered(&mut self, status: StatusCode) {
         if let Some(line) = &mut self.line {

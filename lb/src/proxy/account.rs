@@ -119,6 +119,13 @@ impl Account {
         self.sent += bytes;
     }
 
+    /// Bytes of the client went to the provider, besides the request's body.
+    pub(super) fn carried(&mut self, bytes: u64) {
+        if let Some(entry) = &mut self.entry {
+            entry.carried(bytes);
+        }
+    }
+
     /// The response ended as it should.
     pub(super) fn complete(&mut self) {
         self.close(self.on_complete);

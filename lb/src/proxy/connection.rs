@@ -1,19 +1,18 @@
 //! One client connection: what is spoken on it, and that it is ended when its client goes, stalls or stays silent.
 
-use std::convert::Infallible;
 use std::fmt::Display;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::Request;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::activity::{Activity, Expiry};
-use super::body::Body;
+use super::answering::Answering;
 use super::h2::Flow;
 use super::headers::Peer;
 use super::incoming::Incoming;
@@ -133,9 +132,6 @@ pub(super) async fn closing(drain: &mut watch::Receiver<Drain>) {
 /// promised an answer when it was accepted.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A request that is being answered.
-pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
 /// Why a connection is ended from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
@@ -148,12 +144,11 @@ pub(super) enum Over {
 }
 
 impl Served<'_> {
-    /// Answers one request. The future is boxed, so that its room goes with the response head and not with the
-    /// connection.
+    /// Answers one request.
     pub(super) fn answer(&self, request: Request<Incoming>, flow: Option<Arc<Flow>>) -> Answering {
         let busy = self.activity.begin_request(flow);
         let (worker, peer) = (Arc::clone(&self.worker), Arc::clone(&self.peer));
-        Box::pin(serve(worker, self.limits.rules, peer, busy, request))
+        Answering::new(serve(worker, self.limits.rules, peer, busy, request))
     }
 
     /// Drives `connection` until it has ended or has to be; `finish` tells it that its present requests are the last.

@@ -42,6 +42,8 @@ pub(super) enum Refusal {
     NoProvider,
     /// There is no memory left for another request body.
     NoRoom,
+    /// There is no socket left for another connection to a provider.
+    NoSocket,
     /// No target may be sent another request before so many seconds have passed.
     RateLimit { retry_after: u64 },
     /// The body is longer than `max_body_bytes`.
@@ -128,6 +130,10 @@ impl Refusal {
                 retry_after: true,
                 ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "request_buffer_full")
             },
+            Self::NoSocket => Row {
+                retry_after: true,
+                ..row(StatusCode::SERVICE_UNAVAILABLE, SERVER, "no_socket")
+            },
             Self::NotFound => row(StatusCode::NOT_FOUND, INVALID, "not_found"),
             Self::RateLimit { .. } => Row {
                 retry_after: true,
@@ -198,6 +204,7 @@ impl Refusal {
             Self::ModelNotFound { model, nearest: None } => format!("model `{model}` does not exist"),
             Self::Loop => "the request has passed through this instance before".to_owned(),
             Self::NoRoom => "too many request bodies are being held; try again soon".to_owned(),
+            Self::NoSocket => "no connection to a provider can be made just now; try again soon".to_owned(),
             Self::Barred { .. } | Self::NoProvider => {
                 "every provider of this model is out of service".to_owned()
             }

@@ -19,7 +19,7 @@ use super::rename;
 use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
 use super::worker::{Live, Worker};
-use crate::config::Reveal;
+use crate::config::Server;
 use crate::net::{self, Incoming};
 use crate::policy::cascade::Stop;
 use crate::policy::outcome::Ended;
@@ -30,7 +30,7 @@ mod head;
 mod hedged;
 mod refusing;
 
-use head::judge_head;
+use head::{is_event_stream, judge_head};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
@@ -66,7 +66,7 @@ pub(super) async fn exchange(
     let total = chain.total_deadline.map(|limit| begun + limit);
     let mut run =
         Run::of(Arc::clone(chain), sent, begun, prepared.conversation).keyed(prepared.points.clone());
-    let to = (prepared, live.server.reveal);
+    let to = (prepared, &live.server);
     let mut last = None;
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
@@ -135,7 +135,7 @@ pub(super) async fn exchange(
 
 /// What the client is told when no provider's answer is.
 fn unanswered(
-    (prepared, reveal): (&Prepared, Reveal),
+    (prepared, server): (&Prepared, &Server),
     refusal: &Refusal,
     mut account: Account,
     attempts: u32,
@@ -147,7 +147,7 @@ fn unanswered(
     }
     let mut response = refusal.response(attempts);
     account.answered_whole(&response);
-    headers::reveal_attempts(response.headers_mut(), attempts, reveal);
+    headers::reveal_attempts(response.headers_mut(), attempts, server.reveal);
     Ok(response)
 }
 
@@ -291,7 +291,7 @@ impl Reply {
 /// Makes a reply the answer. There is no `tail` where its attempt was given up before its response was taken after all.
 fn answer(
     worker: &Arc<Worker>,
-    (prepared, reveal): (&Prepared, Reveal),
+    (prepared, server): (&Prepared, &Server),
     reply: Reply,
     tail: Option<Tail>,
     mut account: Account,
@@ -310,6 +310,9 @@ fn answer(
             let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
+            if server.sse_headers && is_event_stream(response.headers()) {
+                headers::unbuffered(response.headers_mut());
+            }
             (response, Some(lead))
         }
     };
@@ -324,9 +327,9 @@ fn answer(
                 queue,
                 first_token,
             };
-            headers::reveal(response.headers_mut(), by, attempts, reveal);
+            headers::reveal(response.headers_mut(), by, attempts, server.reveal);
         }
-        None => headers::reveal_attempts(response.headers_mut(), attempts, reveal),
+        None => headers::reveal_attempts(response.headers_mut(), attempts, server.reveal),
     }
     let renaming = tail.as_ref().and_then(|tail| prepared.renaming(tail.link()));
     match lead {

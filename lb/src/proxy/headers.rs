@@ -276,6 +276,19 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     }
 }
 
+/// Has proxies between lb and the client pass an event stream on as it comes, where its provider says nothing about it.
+pub(super) fn unbuffered(headers: &mut HeaderMap) {
+    let fields = [
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in fields {
+        headers
+            .entry(name)
+            .or_insert_with(|| HeaderValue::from_static(value));
+    }
+}
+
 /// The request's id: a trusted peer's own, else a new one (`UUIDv7`: sorts by time, unguessable).
 pub(super) fn request_id(headers: &HeaderMap, peer: &Peer, unix_millis: u64, random: u128) -> HeaderValue {
     let given = peer.trusted.then(|| headers.get(X_REQUEST_ID)).flatten();

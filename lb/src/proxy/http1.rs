@@ -33,8 +33,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
 
 use super::activity::Expiry;
+use super::answering::Answering;
 use super::body::Body;
-use super::connection::{Answering, Over, Served};
+use super::connection::{Over, Served};
 use super::error::Refusal;
 use super::incoming::Incoming;
 use super::service::{CLOSE, refuse};
@@ -149,7 +150,7 @@ fn ask(served: &Served<'_>, link: &Link, received: Result<Received, BadRequest>)
         Err(fault) => {
             let busy = served.activity.begin_request(None);
             let response = refuse(&served.worker, busy, &unreadable(fault));
-            return (Asked::NOTHING, Box::pin(std::future::ready(Ok(response))));
+            return (Asked::NOTHING, Answering::new(std::future::ready(Ok(response))));
         }
     };
     let asked = Asked {

@@ -14,6 +14,7 @@ mod access;
 mod account;
 mod activity;
 mod alarm;
+mod answering;
 mod asked;
 mod auth;
 mod body;

@@ -4,7 +4,6 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -101,10 +100,11 @@ impl Downstream {
         &self.socket().activity
     }
 
-    /// Makes the close that follows a reset.
+    /// Breaks the connection off, so that its client sees no end in order. Closing could not: what is left of the split
+    /// socket ends its side first.
     pub(super) fn reset(&self) -> io::Result<()> {
         let stream: &TcpStream = (*self.socket().write).as_ref();
-        socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))
+        Ok(rustix::net::connect_unspec(stream)?)
     }
 }
 

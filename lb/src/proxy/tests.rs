@@ -5,6 +5,7 @@
 //! it held has to be back afterwards.
 
 mod http2;
+mod waits;
 
 use std::net::Ipv4Addr;
 use std::pin::Pin;
@@ -208,14 +209,17 @@ impl<F: Future<Output = ()>> Future for Dropped<F> {
 }
 
 fn config(address: std::net::SocketAddr) -> Config {
-    let text = format!(
+    parsed(&format!(
         "version: 1\nlisteners: [{{ name: a, address: \"127.0.0.1:0\" }}]\nserver: {{ replay_bytes: 1000 }}\n\
          routes: [{{ match: {{ path_prefix: /v1/ }}, to: models }}, {{ match: {{}}, to: {{ provider: one }} }}]\n\
          providers:\n  one: {{ endpoints: [{{ url: \"http://{address}/v1\" }}] }}\n  two: {{ endpoints: [{{ url: \
          \"http://{address}/v1\" }}] }}\n  three: {{ retries: {{ hedge_after_ms: 1 }}, endpoints: [{{ url: \"http://{address}/v1\" }}, {{ url: \"http://{address}/v2\" }}] }}\nmodels:\n  chat: {{ targets: [{{ provider: one, upstream_model: up }}, {{ provider: two \
          }}] }}\n  renamed: {{ rewrite_response_model: true, targets: [{{ provider: one }}] }}\n  hedged: {{ targets: [{{ provider: three }}] }}\n"
-    );
-    match config::parse(&text, "lb.yaml", &|_| None) {
+    ))
+}
+
+fn parsed(text: &str) -> Config {
+    match config::parse(text, "lb.yaml", &|_| None) {
         Ok(checked) => checked.config,
         Err(failure) => panic!("{failure:?}"),
     }
@@ -245,11 +249,12 @@ fn worker(config: &Config, address: std::net::SocketAddr, protocol: Protocol) ->
         host: HeaderValue::from_static("origin"),
         files: [0; 32],
     };
+    let endpoints = table.providers().iter().flat_map(|provider| &provider.endpoints);
     let live = Live {
         server: config.server.clone(),
         keys: ClientKeys::default(),
+        routes: endpoints.map(|_| route()).collect(),
         table,
-        routes: vec![route(), route(), route(), route()],
     };
     let shared = Shared {
         live: ArcSwap::from_pointee(live),
@@ -359,6 +364,61 @@ fn held(worker: &Worker) -> Vec<(String, String)> {
     held
 }
 
+/// A client's end of a connection, and what serves the other.
+async fn connected(worker: &Arc<Worker>) -> (TcpStream, impl Future<Output = ()> + use<>) {
+    let front = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let client = TcpStream::connect(front.local_addr().expect("bound"));
+    let client = client.await.expect("accepted");
+    let (stream, _) = front.accept().await.expect("a connection");
+    let worker = Arc::clone(worker);
+    let running = async move {
+        let peer = Arc::new(Peer::new(Ipv4Addr::LOCALHOST.into(), false, false));
+        let drain = watch::Sender::new(Drain::No);
+        connection::run(worker, &terms(), peer, stream, drain.subscribe()).await;
+    };
+    (client, running)
+}
+
+/// A request on a connection that is dropped after so many polls, and its answer, which holds `seen` if the connection
+/// ended before; whether it did.
+async fn converse(name: &str, worker: &Arc<Worker>, request: &[Vec<u8>], seen: &str, polls: usize) -> bool {
+    let (mut client, running) = connected(worker).await;
+    let running = Dropped(Some(Box::pin(running)), 0, polls);
+    let asking = async {
+        say(&mut client, request).await;
+        let answer = hear(&mut client, seen).await;
+        drop(client);
+        answer
+    };
+    let (ended, answer) = tokio::join!(running, asking);
+    if ended.is_some() {
+        assert!(answer.contains(seen), "{name}: {answer}");
+    }
+    ended.is_some()
+}
+
+async fn say(client: &mut TcpStream, request: &[Vec<u8>]) {
+    for part in request {
+        if client.write_all(part).await.is_err() {
+            break;
+        }
+        pause().await;
+    }
+}
+
+/// What comes until it holds `seen`, or ends.
+async fn hear(client: &mut TcpStream, seen: &str) -> String {
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = client.read(&mut buffer).await {
+        answer.extend_from_slice(&buffer[..length]);
+        if String::from_utf8_lossy(&answer).contains(seen) {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
 /// One request whose connection is dropped after so many polls; whether it had ended before.
 async fn once(way: &Way, protocol: Protocol, polls: usize) -> bool {
     let parts = way.provider;
@@ -372,39 +432,7 @@ async fn once(way: &Way, protocol: Protocol, polls: usize) -> bool {
             Protocol::Auto | Protocol::Http1 => provide(origin, parts, turns).await,
         }
     });
-    let front = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let mut client = TcpStream::connect(front.local_addr().expect("bound"))
-        .await
-        .expect("accepted");
-    let (stream, _) = front.accept().await.expect("a connection");
-    let terms = terms();
-    let peer = Arc::new(Peer::new(Ipv4Addr::LOCALHOST.into(), false, false));
-    let drain = watch::Sender::new(Drain::No);
-    let running = connection::run(Arc::clone(&worker), &terms, peer, stream, drain.subscribe());
-    let running = Dropped(Some(Box::pin(running)), 0, polls);
-    let asking = async {
-        for part in &way.client {
-            if client.write_all(part).await.is_err() {
-                break;
-            }
-            pause().await;
-        }
-        let mut seen = Vec::new();
-        let mut buffer = [0; 4096];
-        while let Ok(length @ 1..) = client.read(&mut buffer).await {
-            seen.extend_from_slice(&buffer[..length]);
-            if String::from_utf8_lossy(&seen).contains(way.seen) {
-                break;
-            }
-        }
-        drop(client);
-        seen
-    };
-    let (ended, seen) = tokio::join!(running, asking);
-    if ended.is_some() {
-        let seen = String::from_utf8_lossy(&seen);
-        assert!(seen.contains(way.seen), "{}: {seen}", way.name);
-    }
+    let ended = converse(way.name, &worker, &way.client, way.seen, polls).await;
     if protocol == Protocol::Http2 {
         http2::let_go(&worker).await;
     }
@@ -415,7 +443,7 @@ async fn once(way: &Way, protocol: Protocol, polls: usize) -> bool {
         way.name
     );
     provider.abort();
-    ended.is_some()
+    ended
 }
 
 // [STREAM-14] [TABLE-2] [HEDGE-6]

@@ -121,8 +121,10 @@ impl Tunnel {
         let drained = async {
             drop(drain.wait_for(|drain| *drain == Drain::Now).await);
         };
-        let end = carry(client, ahead, upstream, idle, drained).await;
+        let (end, [up, down]) = carry(client, ahead, upstream, idle, drained).await;
         tracing::debug!(?end, "tunnel ended");
+        account.carried(up);
+        account.sent(down);
         match (end, tail) {
             (End::Closed, Some(tail)) => tail.clean_end(),
             (End::UpstreamBroke, Some(mut tail)) => tail.failed(worker.now(), &Ended::Broken, Worker::draw()),
@@ -137,13 +139,14 @@ impl Tunnel {
     }
 }
 
+/// With how it ended comes how many bytes the provider took, and how many the client.
 async fn carry<C, U>(
     client: C,
     ahead: Bytes,
     upstream: U,
     idle: Option<Duration>,
     drained: impl Future<Output = ()>,
-) -> End
+) -> (End, [u64; 2])
 where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
@@ -159,10 +162,11 @@ where
         () = moved.rested(idle) => End::Idle,
         () = drained => End::Drained,
     };
+    let taken = [upstream.taken, client.taken];
     if end == End::ClientGone && upstream.broken.load(Ordering::Relaxed) {
-        End::UpstreamBroke
+        (End::UpstreamBroke, taken)
     } else {
-        end
+        (end, taken)
     }
 }
 
@@ -208,6 +212,8 @@ struct Side<'m, S> {
     /// What it had sent before.
     ahead: Bytes,
     moved: &'m Moved,
+    /// Bytes that it was sent.
+    taken: u64,
     /// Whether it failed.
     broken: AtomicBool,
 }
@@ -218,6 +224,7 @@ impl<'m, S> Side<'m, S> {
             io,
             ahead,
             moved,
+            taken: 0,
             broken: AtomicBool::new(false),
         }
     }
@@ -255,6 +262,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Side<'_, S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.io).poll_write(cx, buf));
+        self.taken += written.as_ref().map_or(0, |length| *length as u64);
         Poll::Ready(self.seen(written))
     }
 

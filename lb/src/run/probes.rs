@@ -117,7 +117,9 @@ impl Task {
             host: &route.host,
             fields: &provider.fields,
         };
-        let probed = probe(&self.client, &how, target).await;
+        let Some(probed) = probe(&self.client, &how, target).await else {
+            return;
+        };
         // By now it may have another place; its state is the same.
         let live = self.shared.live.load_full();
         if let Some((_, id)) = self.find(&live) {

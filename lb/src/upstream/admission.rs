@@ -56,6 +56,11 @@ impl Limits {
         self.rate.as_ref().map_or(Duration::ZERO, |rate| rate.wait(now))
     }
 
+    /// Whether no request can enter now.
+    pub(super) fn keep_out(&self, now: Instant) -> bool {
+        self.is_full() || !self.wait(now).is_zero()
+    }
+
     /// Takes a place and counts a request.
     pub(super) fn admit(&self, now: Instant) -> Option<Admitted> {
         let admitted = self.slots.take().then(|| Admitted(Arc::clone(&self.slots)))?;

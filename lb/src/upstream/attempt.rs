@@ -197,7 +197,9 @@ impl Attempt {
         hold.cool(now, judgement.cooldown, seen, self.wish);
         hold.report(now, judgement.health, judgement.breaker, jitter);
         let next = match judgement.next {
-            Next::Retry if !run.retry(now, hold, &prospects, jitter) => otherwise,
+            Next::Retry if !run.retry(now, hold, &prospects, otherwise == Next::Failover, jitter) => {
+                otherwise
+            }
             next => next,
         };
         self.go(run, next, seen, now)
@@ -337,6 +339,7 @@ pub fn observed(ended: &Ended) -> AttemptOutcome {
         Ended::Empty => AttemptOutcome::Empty,
         Ended::FirstTokenTimeout { .. } => AttemptOutcome::FirstTokenTimeout,
         Ended::Outrun => AttemptOutcome::Outrun,
+        Ended::NoSocket => AttemptOutcome::NoSocket,
         Ended::ReadTimeout | Ended::TotalDeadline | Ended::VisitDeadline => AttemptOutcome::Timeout,
         Ended::Refused { .. } => AttemptOutcome::Refused,
         Ended::Signalled => AttemptOutcome::Signalled,

@@ -10,7 +10,7 @@ use crate::config;
 use crate::metrics::EndpointMetrics;
 use crate::policy::balance::Peak;
 use crate::policy::health::{
-    Cause, Ejection, Health, KernelCause, Permit, Probed, Standing, State, Transition, Verdict,
+    Cause, Ejection, Health, KernelCause, Permit, Probed, Snapshot, Standing, State, Transition, Verdict,
 };
 use crate::policy::limiter::Sample;
 use crate::policy::select::Candidate;
@@ -181,9 +181,9 @@ impl Endpoint {
         self.health()?.connected(now)
     }
 
-    /// Why it is out, if it is.
-    pub(super) fn cause(&self, now: Instant) -> Option<Cause> {
-        self.health()?.snapshot(now).cause
+    /// What its health looks like, where that is judged.
+    pub(super) fn snapshot(&self, now: Instant) -> Option<Snapshot> {
+        Some(self.health()?.snapshot(now))
     }
 
     /// Attempts in flight.

@@ -13,11 +13,11 @@ use super::purse::Charge;
 use super::ticket::Ticket;
 use super::waiting::Waiting;
 use crate::metrics::{AttemptOutcome, RetryOutcome};
-use crate::policy::backoff::full_jitter;
-use crate::policy::cascade::{self, Cascade, Standing, Stop, Visit};
+use crate::policy::cascade::{self, Cascade, Stop, Visit};
 use crate::policy::draw::Draw;
 use crate::policy::time::{Instant, millis};
 
+mod again;
 mod entry;
 mod hedge;
 mod start;
@@ -232,55 +232,6 @@ impl Run {
             wish: wish.unwrap_or_default(),
             another_target,
         }
-    }
-
-    /// Arranges for another try of the provider that `hold` is of; false where budget or deadline forbid it.
-    ///
-    /// There is no wait for another endpoint while a target stands by: then the provider would be left at once, too.
-    pub(super) fn retry(&mut self, now: Instant, hold: &Hold, prospects: &Prospects, jitter: Draw) -> bool {
-        let provider = hold.claim.provider();
-        let retries = &provider.config.retries;
-        let visit = self.visit.map_or(1, |visit| visit.tries);
-        let deadline = self.visit.and_then(|visit| visit.deadline);
-        let deadline = deadline.into_iter().chain(self.deadline()).min();
-        let wait = if prospects.elsewhere && prospects.another_target {
-            Duration::ZERO
-        } else {
-            full_jitter(retries.base, retries.cap, visit, jitter).max(prospects.wish)
-        };
-        if wait > retries.cap && deadline.is_none() {
-            // Nobody has said how long a client may be kept waiting; it is told itself when to come back.
-            return false;
-        }
-        if deadline.is_some_and(|deadline| now + wait >= deadline) {
-            provider.metrics.retries(RetryOutcome::Deadline).inc();
-            return false;
-        }
-        let Some(charge) = provider.pay(now) else {
-            return false;
-        };
-        self.charge = Some(charge);
-        self.cascade
-            .retry(hold.link, (!wait.is_zero()).then(|| now + wait));
-        true
-    }
-
-    /// Begins another pass over the targets where visits and deadline allow it.
-    fn pass_again(&mut self, now: Instant, standings: &[Standing], draw: Draw) -> bool {
-        let Some(previous) = self.previous.filter(|_| self.cascade.may_pass_again(standings)) else {
-            return false;
-        };
-        let provider = &self.chain.links[previous.link].provider;
-        let retries = &provider.config.retries;
-        let wait = full_jitter(retries.base, retries.cap, self.cascade.passes() + 1, draw);
-        if self.deadline().is_some_and(|deadline| now + wait >= deadline) {
-            provider.metrics.retries(RetryOutcome::Deadline).inc();
-            return false;
-        }
-        // A retry whose provider could not be had is not made.
-        self.charge = None;
-        self.cascade.begin_pass(now + wait);
-        true
     }
 
     /// When the whole cascade has to have answered.

@@ -42,7 +42,8 @@ impl Table {
     /// Until when the endpoint is out for its failures, if it is.
     pub fn failed_until(&self, id: usize, now: Instant) -> Option<Instant> {
         let (_, endpoint) = self.endpoint(id)?;
-        match (endpoint.standing(now), endpoint.cause(now)?) {
+        let seen = endpoint.snapshot(now)?;
+        match (seen.standing, seen.cause?) {
             (_, Cause::Kernel(_)) => None,
             (Standing::Ejected { until }, _) => Some(until),
             _ => None,

@@ -182,6 +182,12 @@ pub struct EndpointState {
     pub ejected_for_ms: Option<u64>,
     /// What ejected it, until it is healthy again.
     pub cause: Option<&'static str>,
+    /// Failures since the last clean end, where its health is judged.
+    pub consecutive_failures: Option<u32>,
+    /// Results within the window.
+    pub window_volume: Option<u32>,
+    /// Failures among them.
+    pub window_failures: Option<u32>,
     /// `misconfigured` while its probes are not let in.
     pub probe: Option<&'static str>,
     /// Attempts in flight.
@@ -311,7 +317,8 @@ fn pool_state(pool: &Pool, now: Instant) -> PoolState {
 
 fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
     let endpoints = provider.endpoints.iter().map(|endpoint| {
-        let standing = endpoint.standing(now);
+        let seen = endpoint.snapshot(now);
+        let standing = seen.map_or(Standing::Healthy, |seen| seen.standing);
         let until = match standing {
             Standing::Ejected { until } => Some(until),
             Standing::Unproven => Some(now),
@@ -322,7 +329,10 @@ fn provider_state(provider: &Provider, now: Instant) -> ProviderState {
             address: endpoint.address.map(|address| address.to_string()),
             state: state_name(state_of(standing)),
             ejected_for_ms: until.map(|until| left(until, now)),
-            cause: endpoint.cause(now).map(cause_name),
+            cause: seen.and_then(|seen| seen.cause).map(cause_name),
+            consecutive_failures: seen.map(|seen| seen.consecutive_failures),
+            window_volume: seen.map(|seen| seen.window_volume),
+            window_failures: seen.map(|seen| seen.window_failures),
             probe: endpoint.is_misconfigured().then_some("probe_misconfigured"),
             in_flight: endpoint.in_flight(),
             kernel: None,

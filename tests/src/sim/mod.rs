@@ -6,6 +6,7 @@
 //! `Health`); only the data path between them is played.
 
 mod breaker;
+pub mod compare;
 pub mod fleet;
 mod plant;
 mod queue;

@@ -40,6 +40,25 @@ impl Plant {
         }
     }
 
+    /// A plant that can serve `rate` requests a second, each with six seconds of an answer after its first token, so that
+    /// about one in ten takes more than ten seconds to that.
+    pub fn sustaining(rate: f64) -> Self {
+        let (base, decode, exponent, spread) = (0.5, 6.0, 1.35, 0.45);
+        let slow_tenth = (1.28_f64 * spread).exp();
+        let median = 10.0 / slow_tenth;
+        let in_flight = rate * (median + decode);
+        Self {
+            arrivals: rate,
+            base,
+            knee: in_flight / (median / base - 1.0).powf(1.0 / exponent),
+            exponent,
+            decode,
+            nominal: in_flight,
+            spread,
+            limit: (1.6 * in_flight).ceil(),
+        }
+    }
+
     /// The plant of that number: each is short of capacity in its own way.
     pub fn numbered(number: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(0x5EED ^ number);

@@ -198,3 +198,31 @@ async fn a_client_that_goes_before_the_101_leaves_nothing_behind() {
     provider.otherwise(Script::completion("ok"));
     assert_eq!(lb.ask(chat("chat", false)).await.status(), 200);
 }
+
+// [ACCESS-1] [ACCESS-2]
+#[tokio::test]
+async fn the_line_of_a_tunnel_says_how_much_went_each_way_however_it_ended() {
+    for (outcome, resets) in [("ok", false), ("cancelled", true)] {
+        let (listener, address) = listen().await;
+        let lb = Lb::start(&Setup::new().at("gpu", &[&format!("http://{address}/v1")])).await;
+        let server = echo(listener);
+        let mut exchange = begin(&lb).await;
+        exchange.send("0123456789").await;
+        exchange.until("0123456789").await;
+        if resets {
+            exchange.reset();
+        } else {
+            exchange.half_close().await;
+            assert!(exchange.closed().await);
+        }
+        let line = lb.logged(&["\"request_id\"", "/v1/realtime"]).await;
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let (up, down) = ("early 0123456789", "helloearly 0123456789");
+        let said = ["outcome", "status", "bytes_in", "bytes_out"].map(|key| line[key].clone());
+        assert_eq!(
+            serde_json::json!(said),
+            serde_json::json!([outcome, 101, up.len(), down.len()])
+        );
+        drop(server);
+    }
+}

@@ -13,6 +13,7 @@ mod differential;
 mod faults;
 mod frames;
 mod harness;
+mod live;
 mod loading;
 mod loss;
 mod process;
@@ -23,6 +24,9 @@ use std::io;
 use std::process::ExitCode;
 
 fn main() -> io::Result<ExitCode> {
+    if lb_tests::live::play() {
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(done) = loading::child() {
         return Ok(done);
     }
@@ -33,6 +37,7 @@ fn main() -> io::Result<ExitCode> {
         daemon::tests,
         differential::tests,
         faults::tests,
+        live::tests,
         loading::tests,
         loss::tests,
         process::tests,

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod answers;
 mod deadlines;
 mod http1;
 mod http2;

@@ -1,10 +1,13 @@
 //! The access log.
 
-use lb_tests::client::{Exchange, chat_body, get, post};
-use lb_tests::daemon::{Folder, Lb};
+use std::net::SocketAddr;
+
+use lb_tests::client::{Exchange, ask, chat, chat_body, get, post};
+use lb_tests::daemon::{Folder, Lb, command};
 use lb_tests::provider::{Provider, Script};
 use lb_tests::setup::Setup;
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::line;
 
@@ -190,19 +193,11 @@ async fn the_log_can_be_off_text_and_is_written_whatever_the_level() {
     let quiet =
         with("log: { format: text, level: error }").replace("127.0.0.1:0\" }]", &format!("{address}\" }}]"));
     let file = folder.write("lb.yaml", &quiet);
-    let mut child = lb_tests::daemon::command(["run", "-c"])
-        .arg(&file)
-        .spawn()
-        .unwrap();
+    let mut child = command(["run", "-c"]).arg(&file).spawn().unwrap();
     while tokio::net::TcpStream::connect(address).await.is_err() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(
-        lb_tests::client::ask(address, lb_tests::client::chat("chat", false))
-            .await
-            .status(),
-        200
-    );
+    assert_eq!(ask(address, chat("chat", false)).await.status(), 200);
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let mut log = String::new();
@@ -231,4 +226,60 @@ async fn every_line_is_written_before_lb_ends() {
         lb.log().matches("\"request_id\"").count() == 50
     })
     .await;
+}
+
+// [ACCESS-3] [ACCESS-6]
+#[tokio::test]
+async fn lines_of_text_that_nobody_reads_in_time_are_counted_too() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let text = Setup::single(&provider)
+        .text()
+        .replace("log: { format: json }", "log: { format: text }");
+    let folder = Folder::new();
+    let mut run = command(["run", "-c", folder.write("lb.yaml", &text).to_str().unwrap()]);
+    let mut child = run.env("RUNTIME_DIRECTORY", folder.path()).spawn().unwrap();
+    // Read until it has started, and not again for now.
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    while !said.contains(" started ") {
+        said.push_str(&log.next_line().await.unwrap().expect("it starts"));
+        said.push('\n');
+    }
+    let address = |field: &str| -> SocketAddr {
+        let (_, rest) = said.split_once(field).expect("it says where");
+        rest.split_whitespace()
+            .next()
+            .unwrap()
+            .trim_matches('"')
+            .parse()
+            .unwrap()
+    };
+    let (data, admin) = (address(" address="), address(" admin="));
+    let dropped = async || {
+        let page = ask(admin, get("/metrics")).await.text();
+        let line = page
+            .lines()
+            .find_map(|line| line.strip_prefix("lb_access_log_dropped_total "));
+        line.unwrap().parse::<usize>().unwrap()
+    };
+    // More than the pipe and the queue hold: 8192 lines, and what is being written.
+    let mut client = Exchange::begin(data, "").await;
+    let mut sent = 0;
+    while dropped().await == 0 {
+        assert!(sent < 50_000, "nothing is counted");
+        client.send(get("/v1/models").repeat(500)).await;
+        for _ in 0..500 {
+            assert_eq!(client.answer().await.status(), 200);
+        }
+        sent += 500;
+    }
+    let lost = dropped().await;
+    let pid = rustix::process::Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let mut written = 0;
+    while let Some(line) = log.next_line().await.unwrap() {
+        written += usize::from(line.contains(" request request_id="));
+    }
+    assert_eq!(written + lost, sent);
+    assert!(child.wait().await.unwrap().success());
 }

@@ -50,6 +50,8 @@ async fn a_model_that_was_busy_is_left_alone_and_everyone_can_see_why() {
     assert!((30_000..=60_000).contains(&left), "{left}");
     let labels = ["endpoint=\"gpu-0\"", "model=\"gpu-model\"", "provider=\"gpu\""];
     assert_eq!(lb.sum("lb_cooldown_active", &labels).await, 1);
+    lb.logged(&["\"cooling down\"", "\"gpu-model\"", "\"status\""])
+        .await;
     assert_eq!(lb.count(&["\"cooling down\"", "\"gpu-model\"", "\"status\""]), 1);
 }
 
@@ -124,6 +126,7 @@ async fn when_it_is_over_a_success_clears_it() {
     .await;
     assert_eq!(cooldowns(&lb).await, Vec::<Value>::new());
     assert_eq!(lb.sum("lb_cooldown_active", &[]).await, 0);
+    lb.logged(&["\"cooldown cleared\""]).await;
     assert_eq!(lb.count(&["\"cooldown cleared\""]), 1);
 }
 

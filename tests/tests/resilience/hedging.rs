@@ -67,6 +67,7 @@ async fn beside_a_silent_attempt_another_endpoint_is_asked_and_what_answers_firs
     );
     assert_eq!(state["breaker"]["window_failures"], 0);
     assert_eq!(state["breaker"]["window_volume"], 1);
+    lb.logged(&["\"hedging\"", "gpu-1"]).await;
     assert_eq!(lb.count(&["\"hedging\"", "gpu-1"]), 1);
 }
 

@@ -8,7 +8,9 @@ mod cooldown;
 mod deadlines;
 mod hedging;
 mod layers;
+mod outcomes;
 mod retries;
+mod sockets;
 
 use lb_tests::daemon::Lb;
 use serde_json::Value;

@@ -27,30 +27,6 @@ async fn alone(script: Script, more: &str) -> (Provider, Lb) {
 
 // [RETRY-1]
 #[tokio::test]
-async fn after_a_failure_a_replica_answers_before_another_provider_does() {
-    for script in [
-        Script::error(500),
-        Script::error(502),
-        Script::error(504),
-        Script::error(499),
-        Script::silent().close(),
-        Script::silent().reset(),
-    ] {
-        let ([bad, good], alt, lb) = replicas(script, Script::completion("gpu")).await;
-        lb.eventually("the failing replica to be picked", async |lb| {
-            assert_eq!(said(lb).await, "gpu");
-            !bad.requests().is_empty()
-        })
-        .await;
-        assert_eq!((bad.requests().len(), retries(&lb, "sent").await), (1, 1));
-        assert!(!good.requests().is_empty() && alt.requests().is_empty());
-        assert_eq!(lb.sum("lb_failovers_total", &[]).await, 0);
-        assert_eq!(lb.count(&["\"retrying\""]), 1);
-    }
-}
-
-// [RETRY-1]
-#[tokio::test]
 async fn the_next_target_answers_before_the_same_endpoint_is_tried_again() {
     let (gpu, alt) = (
         Provider::start(Script::error(500)).await,
@@ -59,20 +35,6 @@ async fn the_next_target_answers_before_the_same_endpoint_is_tried_again() {
     let lb = Lb::start(&Setup::pair(&gpu, &alt)).await;
     assert_eq!(said(&lb).await, "alt");
     assert_eq!((gpu.requests().len(), retries(&lb, "sent").await), (1, 0));
-}
-
-// [RETRY-2]
-#[tokio::test]
-async fn a_provider_without_room_is_left_for_the_next_target_at_once() {
-    for status in [429, 503] {
-        let ([a, b], _alt, lb) = replicas(Script::error(status), Script::error(status)).await;
-        assert_eq!(said(&lb).await, "alt", "{status}");
-        assert_eq!(a.requests().len() + b.requests().len(), 1);
-    }
-    let wish = Script::json(500, &[("retry-after", "1")], &json!({"error": "wait"}));
-    let ([a, b], _alt, lb) = replicas(wish.clone(), wish).await;
-    assert_eq!(said(&lb).await, "alt", "one second is longer than any backoff");
-    assert_eq!(a.requests().len() + b.requests().len(), 1);
 }
 
 // [RETRY-1] [RETRY-7]
@@ -95,6 +57,19 @@ async fn tries_are_bounded_and_the_last_response_is_passed_on_as_it_was_sent() {
     let answer = lb.chat(false).await;
     assert_eq!((answer.status(), gpu.requests().len()), (500, 3));
     assert_eq!(answer.json()["error"]["message"], "scripted 500");
+}
+
+// [RETRY-5] [CASCADE-14]
+#[tokio::test]
+async fn a_status_that_is_tried_again_but_not_listed_never_switches_although_its_endpoint_cools() {
+    let (gpu, alt) = (
+        Provider::start(Script::error(408)).await,
+        Provider::start(Script::completion("alt")).await,
+    );
+    let lb = Lb::start(&Setup::pair(&gpu, &alt).model("cooldown_ms: 60000")).await;
+    assert_eq!(lb.chat(false).await.status(), 408);
+    assert_eq!((gpu.requests().len(), alt.requests().len()), (2, 0));
+    assert_eq!(retries(&lb, "sent").await, 1);
 }
 
 // [RETRY-6] field fault R7

@@ -17,7 +17,7 @@ fn play(seed: u64) -> Result<(Vec<Fate>, Seen), Broken> {
     })
 }
 
-// [SIM-1]
+// [FLEET-1] [FLEET-2]
 #[test]
 fn what_a_fleet_holds_is_what_its_books_say_after_every_step() {
     let seeds = seeds(256);
@@ -41,7 +41,6 @@ fn what_a_fleet_holds_is_what_its_books_say_after_every_step() {
     }
 }
 
-// [SIM-1]
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_another() {
     let fates = |seed: u64| play(seed).map(|(fates, _)| fates).unwrap_or_default();

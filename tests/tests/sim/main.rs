@@ -5,5 +5,6 @@
 #![cfg(test)]
 
 mod closed_loop;
+mod compare;
 mod fleet;
 mod seeds;

@@ -6,5 +6,6 @@ mod bytes;
 mod cancel;
 mod chaos;
 mod cost;
+mod heads;
 mod peek;
 mod share;

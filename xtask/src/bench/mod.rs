@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::command::Result;
 
+mod faults;
 pub(crate) mod instructions;
 mod kernel;
 mod peers;
@@ -18,6 +19,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Make each fault of a live provider, and write what clients saw of it into docs/FAULTS.md
+    Faults,
     /// Count the instructions of a request and of a token, and compare them with the committed figures
     Instructions,
     /// Measure the CPU time of a request with the kernel plane against without
@@ -38,6 +41,9 @@ pub(crate) struct Peers {
     /// Peers, as the kit names them
     #[arg(long, default_value = "hyper-floor,nginx,haproxy")]
     peers: String,
+    /// Also run lb with its access log, as a peer of its own
+    #[arg(long)]
+    access_log: bool,
     /// Interleaved rounds; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: u32,
@@ -45,6 +51,7 @@ pub(crate) struct Peers {
 
 pub(crate) fn run(args: &Args) -> Result {
     match &args.what {
+        What::Faults => faults::run(),
         What::Instructions => instructions::run(),
         What::Kernel => kernel::run(),
         What::Peers(peers) => peers::run(peers),

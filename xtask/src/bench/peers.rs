@@ -17,6 +17,10 @@ log: { access: ACCESS }
 providers:
   gpu: { endpoints: [{ url: "http://127.0.0.1:20000/v1" }], connections: { max_idle_per_endpoint: 1024 } }
   alt: { endpoints: [{ url: "http://127.0.0.1:20001/v1" }] }
+  health: { endpoints: [{ url: "http://127.0.0.1:20000" }] }
+routes:
+  - { match: { path_prefix: /v1/ }, to: models }
+  - { match: { path_prefix: /healthz }, to: { provider: health } }
 models:
   mock: { targets: [{ provider: gpu }, { provider: alt }] }
 kernel: { mode: off }
@@ -43,7 +47,8 @@ pub(super) fn run(args: &Peers) -> Result {
         .current_dir(&work)
         .args(["--peers", &args.peers, "--scenarios", &args.scenarios])
         .args(["--rounds", &args.rounds.to_string()]);
-    for (name, access) in [("lb", "false"), ("lb-logging", "true")] {
+    let ours = [("lb", "false"), ("lb-logging", "true")];
+    for (name, access) in ours.into_iter().take(if args.access_log { 2 } else { 1 }) {
         let file = work.join(format!("{name}.yaml"));
         let text = CONFIG
             .replace("CERT", &work.join("certs/leaf.pem").display().to_string())

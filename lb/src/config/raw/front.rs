@@ -120,4 +120,6 @@ pub(in crate::config) struct Server {
     pub(in crate::config) reveal: Maybe<Reveal>,
     /// Say in the Via header of requests that lb passed them on, and refuse requests that come back.
     pub(in crate::config) via: Maybe<bool>,
+    /// Ask proxies between lb and its clients, by fields of event streams, not to buffer or transform them.
+    pub(in crate::config) sse_headers: Maybe<bool>,
 }

@@ -54,6 +54,7 @@ pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server 
         },
         reveal: cx.word(&at, "reveal", &raw.reveal, ("none", Reveal::None)),
         via: cx.flag(&at, "via", &raw.via, true),
+        sse_headers: cx.flag(&at, "sse_headers", &raw.sse_headers, true),
     }
 }
 

@@ -1,12 +1,12 @@
 //! New connections.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{CONNECT, EMPTY, LIMITS, Upstream, get, send};
@@ -77,15 +77,26 @@ async fn a_connection_that_nobody_answers_times_out() {
 
 // [NET-13]
 #[test]
-fn a_host_without_ports_left_says_nothing_of_the_upstream() {
-    assert!(matches!(
-        failed(ErrorKind::AddrNotAvailable.into()),
-        Error::Local(_)
-    ));
-    assert!(matches!(
-        failed(ErrorKind::HostUnreachable.into()),
-        Error::Connect(_)
-    ));
+fn a_host_without_ports_descriptors_or_memory_says_nothing_of_the_upstream() {
+    let kind = |errno: Errno| failed(errno.into());
+    for errno in [
+        Errno::ADDRNOTAVAIL,
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+    ] {
+        assert!(matches!(kind(errno), Error::Local(_)), "{errno}");
+    }
+    // The last is a socket file whose queue is full.
+    for errno in [
+        Errno::HOSTUNREACH,
+        Errno::CONNREFUSED,
+        Errno::TIMEDOUT,
+        Errno::AGAIN,
+    ] {
+        assert!(matches!(kind(errno), Error::Connect(_)), "{errno}");
+    }
 }
 
 // [NET-19]

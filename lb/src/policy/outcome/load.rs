@@ -29,6 +29,7 @@ pub fn load(ended: &Ended, elapsed: Duration) -> Option<Sample> {
         Ended::ClientGone
         | Ended::Dns
         | Ended::Drained
+        | Ended::NoSocket
         | Ended::NotSent
         | Ended::Outrun
         | Ended::Refused { .. }

@@ -32,7 +32,7 @@ fn alone(ended: &Ended, rules: &Rules<'_>) -> Next {
         Ended::Committed { .. } => Next::Commit,
         // Nothing was sent, so nothing can have been done twice.
         Ended::Connect | Ended::ConnectTimeout | Ended::Dns | Ended::Tls => onward(rules, true, true),
-        Ended::NotSent => onward(rules, true, false),
+        Ended::NoSocket | Ended::NotSent => onward(rules, true, false),
         Ended::Signalled | Ended::Unanswered if may_repeat => onward(rules, true, true),
         // Switching is the retry; where nobody is left to switch to, a replica may be faster.
         Ended::FirstTokenTimeout { .. } if may_repeat => {

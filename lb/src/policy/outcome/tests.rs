@@ -116,6 +116,7 @@ fn failures() -> Vec<Row> {
         // Ours or the client's doing
         (Ended::ClientGone, Neutral, Neutral, Leave, Fail),
         (Ended::Drained, Neutral, Neutral, Leave, Fail),
+        (Ended::NoSocket, Neutral, Neutral, Leave, Failover),
         (Ended::NotSent, Neutral, Neutral, Leave, Failover),
         (Ended::Outrun, Neutral, Neutral, Leave, Fail),
         (Ended::TotalDeadline, Neutral, Neutral, Leave, Fail),
@@ -325,6 +326,7 @@ fn what_was_sent_decides_what_may_be_repeated() {
         (Ended::ConnectTimeout, [Failover, Failover, Failover]),
         (Ended::Tls, [Failover, Failover, Failover]),
         (Ended::Dns, [Failover, Failover, Failover]),
+        (Ended::NoSocket, [Failover, Failover, Failover]),
         (Ended::NotSent, [Failover, Failover, Failover]),
         (Ended::Signalled, [Fail, Fail, Fail]),
         (Ended::Unanswered, [Fail, Fail, Fail]),

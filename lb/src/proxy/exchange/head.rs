@@ -66,6 +66,6 @@ pub(super) async fn judge_head(
     Tried { ended, response }
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     is_of_type(headers, b"text/event-stream")
 }

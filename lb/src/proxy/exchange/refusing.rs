@@ -39,6 +39,7 @@ pub(super) fn refused(ended: &Ended, before: Option<Ended>) -> Refusal {
         | Ended::ReadTimeout
         | Ended::TotalDeadline
         | Ended::VisitDeadline => Refusal::UpstreamTimeout,
+        Ended::NoSocket => Refusal::NoSocket,
         Ended::NotSent => Refusal::ConcurrencyLimit,
         Ended::Embedded { code } | Ended::Status { code } => Refusal::Exhausted { status: Some(*code) },
         _ => match before {
@@ -58,8 +59,8 @@ pub(super) fn ended_by(error: &net::Error) -> Ended {
         net::Error::ConnectTimeout => Ended::ConnectTimeout,
         net::Error::Cut(_) => Ended::ClientGone,
         net::Error::Dns => Ended::Dns,
-        // Out of descriptors or ports: a fault of this machine, of which no provider is to be told.
-        net::Error::Full | net::Error::Local(_) => Ended::NotSent,
+        net::Error::Full => Ended::NotSent,
+        net::Error::Local(_) => Ended::NoSocket,
         net::Error::Refused { again, .. } => Ended::Refused { again: *again },
         net::Error::Signalled => Ended::Signalled,
         net::Error::Stale(_) => Ended::StaleConnection,

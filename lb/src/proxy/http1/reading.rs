@@ -11,7 +11,7 @@ use crate::wire::http1::{BadRequest, Decoder, Incoming, MAX_REQUEST_HEAD_BYTES, 
 pub(super) struct Received {
     pub(super) head: Incoming,
     pub(super) first: Bytes,
-    /// Whether more of the body is still to be read.
+    /// Whether more of the body is still to be read, if only its trailers.
     pub(super) more: bool,
 }
 
@@ -88,8 +88,9 @@ impl Reading {
     fn begin(&mut self, mut head: Incoming, rest: &mut [u8]) -> Received {
         self.body = head.body.take();
         let first = self.body(rest);
-        let more = !self.is_done();
-        self.owed = if more && head.expects_continue {
+        let done = self.is_done();
+        let more = !done || self.body.as_ref().is_some_and(Decoder::has_trailers);
+        self.owed = if !done && head.expects_continue {
             CONTINUE
         } else {
             b""

@@ -36,14 +36,18 @@ fn an_upgrade_is_asked_for_in_both_fields_and_to_one_protocol_that_is_not_http()
 fn carried(
     ahead: &'static [u8],
     idle: Option<Duration>,
-) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<End>) {
+) -> (
+    DuplexStream,
+    DuplexStream,
+    tokio::task::JoinHandle<(End, [u64; 2])>,
+) {
     let (client, near) = duplex(64);
     let (far, provider) = duplex(64);
     let carrying = carry(near, Bytes::from_static(ahead), far, idle, std::future::pending());
     (client, provider, tokio::spawn(carrying))
 }
 
-// [TUNNEL-2]
+// [TUNNEL-2] [ACCESS-1]
 #[tokio::test]
 async fn bytes_go_both_ways_untouched_and_what_the_client_sent_ahead_goes_first() {
     let (mut client, mut provider, end) = carried(b"ahead ", None);
@@ -70,7 +74,8 @@ async fn bytes_go_both_ways_untouched_and_what_the_client_sent_ahead_goes_first(
         provider.shutdown().await.expect("open");
     };
     tokio::join!(there, and_back);
-    assert_eq!(end.await.expect("no panic"), End::Closed);
+    let taken = [6 + sent.len(), sent.len()].map(|length| length as u64);
+    assert_eq!(end.await.expect("no panic"), (End::Closed, taken));
 }
 
 // [TUNNEL-3]
@@ -84,7 +89,7 @@ async fn silence_of_both_sides_ends_it_and_a_word_of_either_does_not() {
         side.write_all(b"x").await.expect("open");
     }
     let spoken = begun.elapsed();
-    assert_eq!(end.await.expect("no panic"), End::Idle);
+    assert_eq!(end.await.expect("no panic").0, End::Idle);
     assert_eq!(begun.elapsed().as_secs(), (spoken + limit).as_secs());
 }
 
@@ -115,13 +120,13 @@ impl AsyncWrite for Broken {
 #[tokio::test]
 async fn whoever_breaks_it_off_is_told_apart() {
     let (_far, near) = duplex(64);
-    let end = carry(near, Bytes::new(), Broken, None, std::future::pending()).await;
+    let (end, _) = carry(near, Bytes::new(), Broken, None, std::future::pending()).await;
     assert_eq!(end, End::UpstreamBroke);
     let (_far, near) = duplex(64);
-    let end = carry(Broken, Bytes::new(), near, None, std::future::pending()).await;
+    let (end, _) = carry(Broken, Bytes::new(), near, None, std::future::pending()).await;
     assert_eq!(end, End::ClientGone);
     let (_far, near) = duplex(64);
     let (_client, side) = duplex(64);
-    let end = carry(side, Bytes::new(), near, None, std::future::ready(())).await;
+    let (end, _) = carry(side, Bytes::new(), near, None, std::future::ready(())).await;
     assert_eq!(end, End::Drained);
 }

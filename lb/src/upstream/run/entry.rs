@@ -47,8 +47,8 @@ impl Run {
 
     /// Whether the request would have to enter the model and cannot.
     fn is_kept_out_of(&self, model: &Arc<Model>, now: Instant) -> bool {
-        let Some(limits) = &model.limits else { return false };
-        !self.is_in(model) && (limits.is_full() || !limits.wait(now).is_zero())
+        let limits = model.limits.as_ref().filter(|_| !self.is_in(model));
+        limits.is_some_and(|limits| limits.keep_out(now))
     }
 
     fn is_in(&self, model: &Arc<Model>) -> bool {

@@ -15,9 +15,15 @@ impl Run {
     }
 
     /// Begins a request: draws its start where it is eligible for its pool's share, by the point of its `conversation`
-    /// where it is of one.
+    /// where it is of one. One that its model keeps out has no part in that.
     pub fn of(chain: Arc<Chain>, sent: Sent, now: Instant, conversation: Option<u64>) -> Self {
-        let first = chain.links.first();
+        let keeps_out = |link: &Link| {
+            link.model
+                .limits
+                .as_ref()
+                .is_some_and(|limits| limits.keep_out(now))
+        };
+        let first = chain.links.first().filter(|link| !keeps_out(link));
         let steered = first.is_some_and(|link| is_eligible(link, sent));
         let divert = steered && first.is_some_and(|link| starts_at_alternate(link, now, conversation));
         let plan = Plan {

@@ -4,7 +4,7 @@ use lb::policy::health::Standing;
 use lb::upstream::{PoolState, Provider, ProviderState, State};
 
 use super::engine::Fleet;
-use super::flight::Phase;
+use super::flight::{Flight, Phase};
 
 /// Only every so many steps is what costs more to look at compared.
 const SELDOM: u64 = 8;
@@ -39,7 +39,7 @@ impl Fleet<'_> {
         let mut pending = 0;
         for provider in self.table.providers() {
             let (own, theirs) = (self.ledger.open_at(&provider.name), provider.in_flight());
-            if own != theirs {
+            if own > theirs {
                 return Err(format!(
                     "{theirs} in flight at {}, {own} attempts are open",
                     provider.name
@@ -69,16 +69,15 @@ impl Fleet<'_> {
             }
         }
         let (begun, ended) = (self.ledger.begun, self.ledger.ended);
-        if begun != ended + in_flight {
+        let waiting = self.flights.values().filter(|flight| is_queued(flight));
+        // Who has been woken has a slot that is still to be fetched.
+        let (granted, queued): (Vec<_>, Vec<_>) = waiting.partition(|flight| flight.way.rung);
+        let (granted, queued) = (granted.len() as u64, queued.len());
+        if begun + granted != ended + in_flight {
             return Err(format!(
-                "{begun} attempts begun, {ended} ended, {in_flight} in flight"
+                "{begun} attempts begun, {ended} ended, {in_flight} in flight, {granted} of them slots that wait"
             ));
         }
-        let queued = self
-            .flights
-            .values()
-            .filter(|flight| matches!(flight.phase, Phase::Queued(_)))
-            .count();
         if queued != pending as usize {
             return Err(format!("{queued} requests are queued, lb says {pending}"));
         }
@@ -110,10 +109,10 @@ impl Fleet<'_> {
             return Ok(());
         };
         let awaited = self.flights.values().filter(|flight| match &flight.phase {
-            Phase::Trying(trying) => {
-                let counted = flight.way.steered && trying.attempt.place() == 0;
+            Phase::Trying(all) => all.iter().any(|trying| {
+                let counted = flight.way.steered && trying.attempt.place() == 0 && !trying.is_hedge;
                 counted && trying.first_data.is_none() && *trying.attempt.link().pool.model == *model
-            }
+            }),
             Phase::Answering(answering) => {
                 answering.tail.is_awaited() && *answering.tail.link().pool.model == *model
             }
@@ -172,4 +171,8 @@ impl Fleet<'_> {
             "{name} is tried again beyond its budget: {retries} retries for {requests} requests"
         ))
     }
+}
+
+fn is_queued(flight: &Flight) -> bool {
+    matches!(flight.phase, Phase::Queued(_))
 }

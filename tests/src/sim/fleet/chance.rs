@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A source of chance that belongs to one subject, so that what others draw does not move it.
-pub(super) fn of(seed: u64, subject: u64) -> fastrand::Rng {
+pub(in crate::sim) fn of(seed: u64, subject: u64) -> fastrand::Rng {
     // Neighbouring seeds of the generator begin alike; the multiplication sets them apart.
     fastrand::Rng::with_seed(
         seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ subject.wrapping_mul(0xD1B5_4A32_D192_ED03),
@@ -11,21 +11,21 @@ pub(super) fn of(seed: u64, subject: u64) -> fastrand::Rng {
 }
 
 /// Drawn from the exponential distribution with mean 1.
-pub(super) fn exponential(random: &mut fastrand::Rng) -> f64 {
+pub(in crate::sim) fn exponential(random: &mut fastrand::Rng) -> f64 {
     -(1.0 - random.f64()).ln()
 }
 
 /// Drawn from the standard normal distribution.
-pub(super) fn normal(random: &mut fastrand::Rng) -> f64 {
+pub(in crate::sim) fn normal(random: &mut fastrand::Rng) -> f64 {
     (2.0 * exponential(random)).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
 }
 
 /// Seconds as a span of whole microseconds: what is below that is not worth a difference between two machines' `exp`.
-pub(super) fn seconds(seconds: f64) -> Duration {
-    Duration::from_micros(Duration::from_secs_f64(seconds).as_nanos().div_euclid(1_000) as u64)
+pub(in crate::sim) fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64((seconds * 1e6).round() / 1e6)
 }
 
 /// One of `choices`.
-pub(super) fn pick<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
+pub(in crate::sim) fn pick<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
     choices[random.usize(..choices.len())]
 }

@@ -1,14 +1,11 @@
 //! What is checked where lb decides something.
 
-use lb::policy::cascade::Stop;
 use lb::policy::health::Standing;
-use lb::policy::outcome::Ended;
-use lb::policy::time::Instant;
-use lb::upstream::{Attempt, ProviderState, Settled};
+use lb::upstream::Attempt;
 
-use super::engine::{Fleet, ZERO};
+use super::engine::Fleet;
 use super::flight::Flight;
-use super::order::{Before, Class, most_visits};
+use super::order::{Before, Class, is_in, most_visits};
 
 impl Fleet<'_> {
     /// How everything stands, where that is to be compared with what comes next.
@@ -48,7 +45,7 @@ impl Fleet<'_> {
             return Err("an endpoint that is out is tried where fail-open is off".to_owned());
         }
         self.check_visit(flight, attempt, before)?;
-        self.check_slots(attempt, before)?;
+        check_slots(attempt, before)?;
         self.check_probes(attempt, before)?;
         flight.way.model = Some(attempt.link().model.config.name.clone());
         flight.way.visit_deadline = attempt.visit_deadline();
@@ -90,24 +87,6 @@ impl Fleet<'_> {
         }
         self.ledger.charge(provider, self.instant);
         Ok(())
-    }
-
-    fn check_slots(&self, attempt: &Attempt, before: &Before) -> Result<(), String> {
-        let provider = attempt.claim().provider();
-        let state = before.provider(&provider.name);
-        let limit = state
-            .filter(|state| state.rate_limit.is_none())
-            .and_then(|state| state.concurrency);
-        match limit {
-            Some(limit) if provider.in_flight() > limit.max(state.map_or(0, |state| state.in_flight)) => {
-                Err(format!(
-                    "{} in flight at {}, {limit} allowed",
-                    provider.in_flight(),
-                    provider.name
-                ))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Whether there was room for one more half-open probe, where the attempt is one.
@@ -158,116 +137,52 @@ impl Fleet<'_> {
         Ok(())
     }
 
-    /// A request is to wait.
-    pub(super) fn check_wait(&mut self, flight: &mut Flight, until: Instant) -> Result<(), String> {
-        let way = &mut flight.way;
-        // The first wait after a charge is the retry's; one after that means that its provider was not to be had.
-        if way.pauses
-            && let Some(charge) = way.charged.take()
-        {
-            self.seen.refunds += 1;
-            self.ledger.refund(charge);
-        }
-        way.pauses = way.charged.is_some();
-        if way.charged.is_none() {
-            way.passes += 1;
-            way.visited.clear();
-        }
-        if !self.story.checked {
-            return Ok(());
-        }
-        let visit = way.visit_deadline.filter(|_| way.charged.is_some());
-        let deadline = flight.deadline.into_iter().chain(visit).min();
-        if deadline.is_some_and(|deadline| until >= deadline) {
-            return Err("a request waits past its deadline".to_owned());
-        }
-        let caps = flight
-            .chain
-            .links
-            .iter()
-            .map(|link| link.provider.config.retries.cap);
-        let longest = caps.max().max(flight.way.wish);
-        let wait = until.since(self.instant);
-        if longest.is_some_and(|longest| wait > longest) {
-            return Err(format!("a request waits for {wait:?}, {longest:?} at most"));
-        }
-        Ok(())
-    }
-
-    /// A request gets no other attempt.
-    pub(super) fn check_stop(
-        &mut self,
-        flight: &Flight,
-        stop: Stop,
-        before: Option<&Before>,
-    ) -> Result<(), String> {
-        self.seen.refused += u64::from(flight.way.attempts == 0);
-        let Some(before) = before.filter(|_| stop != Stop::Exhausted && !flight.way.granted) else {
-            return Ok(());
-        };
-        let mut places = 0..flight.chain.links.len();
-        let possible =
-            places.find(|place| before.class(&flight.chain, *place, &flight.way, &self.ledger) <= Class::Out);
-        possible.map_or(Ok(()), |place| {
-            let name = &flight.chain.links[place].provider.name;
-            Err(format!(
-                "a request is refused ({stop:?}) while {name} could be attempted {:?}",
-                before.provider(name)
-            ))
-        })
-    }
-
-    /// What the retry budget of the attempt's provider is before it is settled.
-    pub(super) fn before_settling(&self, flight: &Flight, attempt: &Attempt) -> Option<ProviderState> {
-        let state = self.story.checked.then(|| flight.table.state(self.instant))?;
-        let name = &attempt.claim().provider().name;
-        state
-            .providers
-            .into_iter()
-            .find(|provider| provider.name == **name)
-    }
-
-    /// An attempt was settled.
-    pub(super) fn check_settled(
+    /// A second attempt is begun beside the one under way.
+    pub(super) fn check_hedge(
         &mut self,
         flight: &mut Flight,
-        (ended, settled): (&Ended, &Settled),
-        before: Option<ProviderState>,
+        (first, hedge): (u16, &Attempt),
+        before: Option<&Before>,
     ) -> Result<(), String> {
-        self.seen.deadlines += u64::from(matches!(ended, Ended::TotalDeadline | Ended::VisitDeadline));
-        let committed = matches!(ended, Ended::Committed { .. });
-        if committed != matches!(settled, Settled::Committed(_)) {
-            return Err(format!("{ended:?} came to {settled:?}"));
-        }
+        self.seen.attempts += 1;
+        self.seen.hedges += 1;
         let Some(before) = before else { return Ok(()) };
-        self.check_in_time(flight.deadline, "an attempt outlives the cascade's deadline")?;
-        self.check_in_time(
-            flight.way.visit_deadline,
-            "an attempt outlives its visit's deadline",
-        )?;
-        let state = flight.table.state(self.instant);
-        self.observe_breakers(&state);
-        let after = state
-            .providers
-            .iter()
-            .find(|provider| provider.name == before.name);
-        if after.is_some_and(|after| after.retries.window_retries > before.retries.window_retries) {
-            if !matches!(settled, Settled::Onward) {
-                return Err(format!("a retry is paid for that will not be made: {ended:?}"));
-            }
-            self.check_budget(&before)?;
-            flight.way.pauses = false;
-            flight.way.charged = Some(self.ledger.charge(&before.name, self.instant));
+        let claim = hedge.claim();
+        if claim.endpoint.url.port() == first || !is_in(before.standing(hedge)) {
+            return Err(format!("a hedge is sent to {}", claim.endpoint.name));
         }
-        Ok(())
+        flight.way.tries += 1;
+        let most = hedge.link().provider.config.retries.max_attempts;
+        if flight.way.tries > most || flight.way.at != Some(hedge.place()) {
+            return Err(format!("a hedge is try {} of {most}", flight.way.tries));
+        }
+        let provider = &claim.provider().name;
+        if let Some(state) = before.provider(provider) {
+            self.check_budget(state)?;
+        }
+        self.ledger.charge(provider, self.instant);
+        check_slots(hedge, before)?;
+        self.check_probes(hedge, before)
     }
+}
 
-    /// Whether the deadline has just passed, if it has.
-    fn check_in_time(&self, deadline: Option<Instant>, what: &str) -> Result<(), String> {
-        let late = deadline.is_some_and(|deadline| {
-            let looked_at = self.story.awake(deadline.since(ZERO));
-            self.now > looked_at + self.story.skew
-        });
-        if late { Err(what.to_owned()) } else { Ok(()) }
+/// Whether the attempt found a slot free.
+fn check_slots(attempt: &Attempt, before: &Before) -> Result<(), String> {
+    let provider = attempt.claim().provider();
+    let Some(state) = before
+        .provider(&provider.name)
+        .filter(|state| state.rate_limit.is_none())
+    else {
+        return Ok(());
+    };
+    // A reload may have left more in flight than there are slots now.
+    let most = state.concurrency.map(|limit| limit.max(state.in_flight));
+    match most {
+        Some(most) if provider.in_flight() > most => Err(format!(
+            "{} in flight at {}, {most} allowed",
+            provider.in_flight(),
+            provider.name
+        )),
+        _ => Ok(()),
     }
 }

@@ -1,17 +1,16 @@
 //! The loop: what is due happens, lb is told, and what lb says is done.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lb::config;
 use lb::metrics::Metrics;
-use lb::policy::draw::Draw;
 use lb::policy::time::Instant;
-use lb::upstream::{Context, Run, Table, sites};
+use lb::upstream::Table;
 
 use super::chance;
-use super::flight::{Fate, Flight, Phase, Way};
+use super::flight::{Fate, Flight};
+use super::happenings::build;
 use super::ledger::Ledger;
 use super::seen::Seen;
 use super::story::{Signal, Story};
@@ -48,7 +47,7 @@ pub struct Broken {
 }
 
 /// Something that is due.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Arrive(usize),
     Leave(u64),
@@ -56,9 +55,14 @@ pub(super) enum Event {
     Wake(u64, u64),
     /// The queue was too slow.
     GiveUp(u64, u64),
+    /// A request that was woken looks for its slot.
+    Fetch(u64, u64),
+    /// The first data of the request's attempt of that number.
     FirstData(u64, u64),
-    /// The attempt comes to its decisive event.
+    /// That attempt comes to its decisive event.
     Ends(u64, u64, lb::policy::outcome::Ended),
+    /// A second attempt may begin.
+    Hedge(u64, u64, lb::upstream::Hedging),
     /// The first event after a commit.
     LateFirst(u64, u64),
     /// The answer is over.
@@ -142,7 +146,7 @@ impl<'a> Fleet<'a> {
         while let Some((due, event)) = self.queue.pop(Duration::MAX) {
             self.move_to(due);
             self.happen(event)?;
-            self.ring()?;
+            self.ring();
             if self.story.checked {
                 self.check_step()?;
             }
@@ -163,21 +167,29 @@ impl<'a> Fleet<'a> {
     fn happen(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Arrive(place) => self.arrive(place),
-            Event::Leave(request) => self.leave(request),
+            Event::Leave(request) => {
+                self.leave(request);
+                Ok(())
+            }
             Event::Wake(request, turn) => match self.take(request, turn) {
                 Some(flight) => self.advance(request, flight),
                 None => Ok(()),
             },
-            Event::GiveUp(request, turn) => {
-                if let Some(flight) = self.take(request, turn) {
-                    self.note(|| format!("{request} is not queued any longer"));
-                    self.over(flight, false);
-                }
+            Event::GiveUp(request, turn) => self.give_up(request, turn),
+            Event::Fetch(request, turn) => match self.take(request, turn) {
+                Some(flight) => self.fetch(request, flight),
+                None => Ok(()),
+            },
+            Event::FirstData(request, number) => {
+                self.first_data(request, number);
                 Ok(())
             }
-            Event::FirstData(request, turn) => self.first_data(request, turn),
-            Event::Ends(request, turn, ended) => self.ends(request, turn, ended),
-            Event::LateFirst(request, turn) => self.late_first(request, turn),
+            Event::Ends(request, number, ended) => self.ends(request, number, ended),
+            Event::Hedge(request, turn, hedging) => self.hedge(request, turn, hedging),
+            Event::LateFirst(request, turn) => {
+                self.late_first(request, turn);
+                Ok(())
+            }
             Event::Over(request, turn) => self.answer_over(request, turn),
             Event::Reload(place) => {
                 self.reload(place);
@@ -190,50 +202,6 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    fn arrive(&mut self, place: usize) -> Result<(), String> {
-        let asked = self.story.requests[place].clone();
-        let request = place as u64;
-        let chain = self
-            .table
-            .find(asked.model)
-            .ok_or("the story names an unknown model")?;
-        let chain = Arc::clone(chain);
-        let deadline = chain.total_deadline.map(|limit| self.instant + limit);
-        let steered = self
-            .ledger
-            .is_steered(&self.table, &chain, asked.sent, self.instant);
-        let run = Run::begin(Arc::clone(&chain), asked.sent, self.instant);
-        if let Some(leaves) = asked.leaves {
-            self.queue.push(asked.at + leaves, Event::Leave(request));
-        }
-        self.note(|| format!("{request} comes, for {}", asked.model));
-        let flight = Flight {
-            asked,
-            table: Arc::clone(&self.table),
-            chain,
-            run,
-            phase: Phase::New,
-            turn: 0,
-            deadline,
-            way: Way {
-                steered,
-                ..Way::default()
-            },
-        };
-        self.advance(request, flight)
-    }
-
-    fn leave(&mut self, request: u64) -> Result<(), String> {
-        let Some(flight) = self.flights.remove(&request) else {
-            return Ok(());
-        };
-        self.note(|| format!("{request} leaves"));
-        self.seen.left += 1;
-        self.ledger.dropped(&flight.phase);
-        self.over(flight, true);
-        Ok(())
-    }
-
     /// The request, if it is still in the turn of that number.
     pub(super) fn take(&mut self, request: u64, turn: u64) -> Option<Flight> {
         let here = self
@@ -241,56 +209,6 @@ impl<'a> Fleet<'a> {
             .get(&request)
             .is_some_and(|flight| flight.turn == turn);
         here.then(|| self.flights.remove(&request)).flatten()
-    }
-
-    fn reload(&mut self, place: usize) {
-        self.note(|| format!("form {place} comes into force"));
-        let text = &self.story.forms[place].1;
-        let next = build(
-            text,
-            &self.metrics,
-            self.instant,
-            Some(&self.table),
-            &mut self.draws,
-        );
-        self.ledger.reloaded(&self.table, &next);
-        self.table = Arc::new(next);
-    }
-
-    fn signal(&mut self, port: u16, signal: Signal) {
-        let endpoint = |port: u16| {
-            let mut all = self
-                .table
-                .providers()
-                .iter()
-                .flat_map(|provider| &provider.endpoints);
-            all.find(|endpoint| endpoint.url.port() == port)
-                .map(|endpoint| endpoint.id)
-        };
-        let Some(id) = endpoint(port) else { return };
-        self.note(|| format!("{signal:?} at {port}"));
-        let (now, jitter) = (self.instant, Draw::new(self.draws.f64()));
-        match signal {
-            Signal::Gone(cause) => {
-                self.table.eject(id, now, cause, Duration::from_secs(1));
-            }
-            Signal::Back => self.table.connected(id, now),
-            Signal::Withdrawn => self.table.withdraw(id, now),
-            Signal::Probed(probed) => self.table.probed(id, now, probed, jitter),
-        }
-    }
-
-    /// Looks at the requests that lb has woken.
-    fn ring(&mut self) -> Result<(), String> {
-        loop {
-            let rung = std::mem::take(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner));
-            if rung.is_empty() {
-                return Ok(());
-            }
-            for request in rung {
-                self.woken(request)?;
-            }
-        }
     }
 
     /// Writes an event down.
@@ -302,28 +220,4 @@ impl<'a> Fleet<'a> {
             log.push_back(format!("{:>10.3} {}", self.now.as_secs_f64(), what()));
         }
     }
-}
-
-fn build(
-    text: &str,
-    metrics: &Metrics,
-    now: Instant,
-    before: Option<&Table>,
-    draws: &mut fastrand::Rng,
-) -> Table {
-    let config = match config::parse(text, "fleet.yaml", &|_| None) {
-        Ok(checked) => checked.config,
-        Err(config::Failure::Invalid(report)) => panic!("{:#?}\n{text}", report.diagnostics()),
-        Err(failure) => panic!("{failure}"),
-    };
-    let keys = vec![None; config.providers.len()];
-    let mut context = Context {
-        metrics,
-        keys: &keys,
-        sites: &sites(&config, |_, _, _| Vec::new()),
-        now,
-        before,
-        draw: &mut || Draw::new(draws.f64()),
-    };
-    Table::build(&config, &mut context)
 }

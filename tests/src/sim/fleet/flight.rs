@@ -28,6 +28,7 @@ pub(super) struct Flight {
 
 /// What a request has been through, as the ledger needs it.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of one request")]
 pub(super) struct Way {
     /// The targets visited in this pass.
     pub(super) visited: BTreeSet<usize>,
@@ -45,6 +46,10 @@ pub(super) struct Way {
     pub(super) wish: Option<Duration>,
     /// Whether the request has a slot that it waited for.
     pub(super) granted: bool,
+    /// Whether it has been woken in a queue, and so has a slot.
+    pub(super) rung: bool,
+    /// Whether a second attempt beside this one was asked for.
+    pub(super) hedged: bool,
     pub(super) committed: bool,
     /// The model that it is in.
     pub(super) model: Option<String>,
@@ -79,8 +84,8 @@ pub(super) enum Phase {
     Queued(Waiting),
     /// A time.
     Pausing,
-    /// An attempt's decisive event.
-    Trying(Box<Trying>),
+    /// The decisive event of an attempt, or of the first of two that run side by side.
+    Trying(Vec<Trying>),
     /// The end of an answer.
     Answering(Box<Answering>),
 }
@@ -91,6 +96,8 @@ pub(super) struct Trying {
     pub(super) first_data: Option<Duration>,
     /// What the server has still to say if this is committed.
     pub(super) after: Option<After>,
+    /// Whether it is the second of two.
+    pub(super) is_hedge: bool,
 }
 
 pub(super) struct Answering {

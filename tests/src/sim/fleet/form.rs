@@ -6,6 +6,7 @@ use super::chance::pick;
 
 /// What a configuration is made of.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a file")]
 pub(super) struct Form {
     providers: Vec<Provider>,
     weighted: bool,
@@ -17,6 +18,7 @@ pub(super) struct Form {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a file")]
 struct Provider {
     name: &'static str,
     enabled: bool,
@@ -38,6 +40,7 @@ struct Provider {
     tries: u32,
     budget: u32,
     visit_deadline: Option<u32>,
+    hedge_after: Option<u32>,
 }
 
 const NAMES: [&str; 4] = ["gpu", "near", "far", "last"];
@@ -139,7 +142,7 @@ impl Form {
             .total_deadline
             .map_or_else(|| "null".to_owned(), |deadline| deadline.to_string());
         let mut line = |line: std::fmt::Arguments<'_>| {
-            writeln!(text, "{line}").expect("writing to a string cannot fail")
+            writeln!(text, "{line}").expect("writing to a string cannot fail");
         };
         line(format_args!("models:"));
         line(format_args!(
@@ -188,6 +191,7 @@ impl Provider {
             tries: random.u32(1..4),
             budget: pick(random, &[0, 20, 50]),
             visit_deadline: pick(random, &[None, None, Some(1_500)]),
+            hedge_after: pick(random, &[None, None, Some(200), Some(600)]),
         }
     }
 
@@ -214,9 +218,8 @@ impl Provider {
                 format!("{{ requests_per_second: {rate}, adaptive: {adaptive} }}")
             }
         };
-        let visit = self
-            .visit_deadline
-            .map_or_else(|| "null".to_owned(), |deadline| deadline.to_string());
+        let or_null = |span: Option<u32>| span.map_or_else(|| "null".to_owned(), |span| span.to_string());
+        let (visit, hedge) = (or_null(self.visit_deadline), or_null(self.hedge_after));
         let Self {
             name,
             enabled,
@@ -246,7 +249,7 @@ impl Provider {
         half_open_probes: {health_probes}, max_ejection_percent: {max_percent}, slow_start_ms: {slow_start},
         count_backpressure: {backpressure}, fail_open: {fail_open}, active: {{ interval_ms: 5000 }} }},
       circuit_breaker: {{ enabled: {breaker}, consecutive_failures: 6, open_ms: 3000, half_open_probes: {breaker_probes} }},
-      retries: {{ max_attempts: {tries}, budget_percent: {budget}, total_deadline_ms: {visit} }} }}
+      retries: {{ max_attempts: {tries}, budget_percent: {budget}, total_deadline_ms: {visit}, hedge_after_ms: {hedge} }} }}
 ",
             endpoints.join(", "),
         )

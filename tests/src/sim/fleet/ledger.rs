@@ -123,7 +123,7 @@ impl Ledger {
     /// A client has left.
     pub(super) fn dropped(&mut self, phase: &Phase) {
         match phase {
-            Phase::Trying(trying) => self.give_back(&trying.held),
+            Phase::Trying(all) => all.iter().for_each(|trying| self.give_back(&trying.held)),
             Phase::Answering(answering) => self.close(&answering.held),
             Phase::New | Phase::Queued(_) | Phase::Pausing => {}
         }

@@ -8,15 +8,18 @@
 //! After each step the [`Ledger`](ledger::Ledger), which does its own book-keeping, is compared with what lb says of
 //! itself. A difference ends the run, and [`Fleet::run`] tells which.
 
+mod attempts;
 mod books;
-mod chance;
+pub(super) mod chance;
 mod checks;
 mod end;
 mod engine;
 mod flight;
 mod form;
+mod happenings;
 mod ledger;
 mod order;
+mod outcomes;
 mod play;
 mod probes;
 mod requests;

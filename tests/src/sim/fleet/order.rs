@@ -83,6 +83,28 @@ impl Before {
         }
     }
 
+    /// Whether a request could wait for a slot of `link`'s provider, and lacks nothing else there.
+    pub(super) fn may_queue(&self, chain: &Chain, place: usize, way: &Way, ledger: &Ledger) -> bool {
+        let link = &chain.links[place];
+        let Some(state) = self.provider(&link.provider.name) else {
+            return false;
+        };
+        let is_usable = !self.places_in(link, place).is_empty() || link.provider.config.fail_open;
+        let has_no_slot = state
+            .concurrency
+            .is_some_and(|limit| state.in_flight >= limit || state.pending > 0);
+        let limit = state.rate_limit.as_ref();
+        let has_rate = limit
+            .is_none_or(|limit| limit.factor.is_none() && limit.tokens.is_none_or(|tokens| tokens >= 1.0));
+        let has_queue = state.pending < link.provider.config.pending.max;
+        is_usable
+            && has_no_slot
+            && has_rate
+            && has_queue
+            && self.model_has_room(link, way)
+            && !self.is_barred(link, state, ledger)
+    }
+
     fn is_barred(&self, link: &Link, state: &ProviderState, ledger: &Ledger) -> bool {
         let Some(breaker) = &state.breaker else {
             return false;

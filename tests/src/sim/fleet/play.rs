@@ -35,7 +35,33 @@ pub(super) struct Clock<'a> {
     pub(super) total: Option<Instant>,
 }
 
+impl Course {
+    /// Nothing is seen before it ends.
+    const fn ends(ends: Limit) -> Self {
+        Self {
+            first_data: None,
+            ends,
+            wish: None,
+            after: None,
+        }
+    }
+}
+
 impl Clock<'_> {
+    /// Whether what comes at `at` is there when the timer is looked at.
+    fn is_in_time(&self, at: Duration, limit: Limit) -> bool {
+        limit.is_none_or(|(limit, _)| at <= self.story.awake(limit))
+    }
+
+    /// That ending, or what the timer makes of it.
+    fn first(&self, at: Duration, ended: Ended, limit: Limit) -> Limit {
+        if self.is_in_time(at, limit) {
+            Some((at, ended))
+        } else {
+            limit
+        }
+    }
+
     fn at(&self, instant: Instant) -> Duration {
         instant.since(self.zero)
     }
@@ -44,87 +70,74 @@ impl Clock<'_> {
 /// Works out the course of `attempt`, to which its server answers like that.
 pub(super) fn course(attempt: &Attempt, answer: Answer, clock: &Clock<'_>) -> Course {
     let (before_head, after_head) = deadlines(attempt, clock);
-    let head = answer.head.map(|head| clock.now + head);
-    let in_time = |at: Duration, limit: Option<(Duration, Ended)>| {
-        limit.is_none_or(|(limit, _)| at <= clock.story.awake(limit))
-    };
-    let cut = |limit: Option<(Duration, Ended)>| Course {
-        first_data: None,
-        ends: limit,
-        wish: None,
-        after: None,
-    };
     if let Then::Fails(after, ended) = answer.then {
-        let at = clock.now + after;
-        return cut(if in_time(at, before_head) {
-            Some((at, ended))
-        } else {
-            before_head
-        });
+        return Course::ends(clock.first(clock.now + after, ended, before_head));
     }
-    let Some(head) = head.filter(|head| in_time(*head, before_head)) else {
-        return cut(before_head);
+    let head = answer.head.map(|head| clock.now + head);
+    let Some(head) = head.filter(|head| clock.is_in_time(*head, before_head)) else {
+        return Course::ends(before_head);
     };
-    let committed = |first: Option<Duration>| Ended::Committed { first_data: first };
     let peeked = attempt.is_streaming() && attempt.link().model.is_strict();
-    let patience = head + attempt.link().model.config.peek.max_wait;
-    let limit = after_head(patience);
+    let limit = if peeked {
+        after_head(head + attempt.link().model.config.peek.max_wait)
+    } else {
+        Some((head, COMMITTED))
+    };
     match answer.then {
-        Then::Fails(..) => cut(None),
+        Then::Fails(..) => Course::ends(None),
         Then::Status(code, headers) => Course {
             wish: lb::wire::retry_after::parse(&headers, clock.story.wall_clock(clock.now)),
-            ..cut(Some((head, Ended::Status { code })))
+            ..Course::ends(Some((head, Ended::Status { code })))
         },
-        Then::Unfit(after, ended) => {
-            let at = clock.now + after;
-            cut(if in_time(at, limit) {
-                Some((at, ended))
-            } else {
-                limit
-            })
-        }
-        Then::Nothing if peeked => Course {
-            after: Some(silence(clock, limit)),
-            ..cut(limit)
-        },
+        Then::Unfit(after, ended) => Course::ends(clock.first(clock.now + after, ended, limit)),
         Then::Nothing => Course {
-            after: Some(silence(clock, Some((head, committed(None))))),
-            ..cut(Some((head, committed(None))))
+            after: Some(silence(clock, limit)),
+            ..Course::ends(limit)
         },
-        Then::Speaks(first, rest) => {
-            let first = clock.now + first;
-            let after = |first: Option<Duration>, from: Duration| {
-                Some(After {
-                    first,
-                    over: from + rest.takes,
-                    rest,
-                })
-            };
-            if !peeked {
-                let awaited = attempt.is_streaming().then_some(first);
-                return Course {
-                    after: after(awaited, first),
-                    ..cut(Some((head, committed(None))))
-                };
-            }
-            if !in_time(first, limit) {
-                return Course {
-                    after: after(Some(first), first),
-                    ..cut(limit)
-                };
-            }
-            let decisive = first + rest.preamble;
-            let end = match total(attempt, clock) {
-                Some((total, ended)) if decisive > clock.story.awake(total) => (total, ended),
-                _ => (decisive, committed(Some(first))),
-            };
-            Course {
-                first_data: Some(first),
-                ends: Some(end),
-                wish: None,
-                after: after(None, decisive),
-            }
-        }
+        Then::Speaks(first, rest) => speaks(
+            attempt,
+            (clock.now + first, rest),
+            limit.filter(|_| peeked),
+            head,
+            clock,
+        ),
+    }
+}
+
+/// The course of an attempt whose server has something to say; without a `limit` the head is decisive.
+fn speaks(
+    attempt: &Attempt,
+    (first, rest): (Duration, Rest),
+    limit: Limit,
+    head: Duration,
+    clock: &Clock<'_>,
+) -> Course {
+    let after = |first: Option<Duration>, from: Duration| {
+        Some(After {
+            first,
+            over: from + rest.takes,
+            rest,
+        })
+    };
+    if limit.is_none() {
+        let awaited = attempt.is_streaming().then_some(first);
+        return Course {
+            after: after(awaited, first),
+            ..Course::ends(Some((head, COMMITTED)))
+        };
+    }
+    if !clock.is_in_time(first, limit) {
+        return Course {
+            after: after(Some(first), first),
+            ..Course::ends(limit)
+        };
+    }
+    let decisive = first + rest.preamble;
+    Course {
+        first_data: Some(first),
+        ends: clock.first(decisive, COMMITTED, total(attempt, clock)),
+        wish: None,
+        after: after(None, decisive),
     }
 }
 
@@ -172,11 +185,13 @@ fn deadlines(attempt: &Attempt, clock: &Clock<'_>) -> (Limit, impl Fn(Duration) 
         .map(|at| (clock.at(at), Ended::ReadTimeout));
     // Of two that are due at once the first here counts.
     let earliest = |limits: [Limit; 3]| limits.into_iter().flatten().min_by_key(|(at, _)| *at);
-    let committed = Ended::Committed { first_data: None };
     (earliest([total, first_token, read]), move |patience| {
-        earliest([total, first_token.or(Some((patience, committed))), None])
+        earliest([total, first_token.or(Some((patience, COMMITTED))), None])
     })
 }
+
+/// When the first data frame came is known where it is seen.
+const COMMITTED: Ended = Ended::Committed { first_data: None };
 
 /// `stream_idle_timeout_ms` of every configuration here.
 const SILENCE: Duration = Duration::from_secs(20);

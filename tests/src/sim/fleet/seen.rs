@@ -25,6 +25,10 @@ pub struct Seen {
     pub grants: u64,
     /// The same attempt once more, on a fresh connection.
     pub agains: u64,
+    /// Second attempts beside slow ones.
+    pub hedges: u64,
+    /// Attempts that were cut because the other one answered.
+    pub outrun: u64,
     /// Answers that failed after they were committed.
     pub late_failures: u64,
     /// Requests whose client left.
@@ -51,6 +55,8 @@ impl AddAssign for Seen {
             breaker_probes: next(),
             grants: next(),
             agains: next(),
+            hedges: next(),
+            outrun: next(),
             late_failures: next(),
             left: next(),
             deadlines: next(),
@@ -61,7 +67,7 @@ impl AddAssign for Seen {
 
 impl Seen {
     /// Each count with its name.
-    pub const fn all(&self) -> [(&'static str, u64); 14] {
+    pub const fn all(&self) -> [(&'static str, u64); 16] {
         [
             ("attempts", self.attempts),
             ("fail_open", self.fail_open),
@@ -73,6 +79,8 @@ impl Seen {
             ("breaker_probes", self.breaker_probes),
             ("grants", self.grants),
             ("agains", self.agains),
+            ("hedges", self.hedges),
+            ("outrun", self.outrun),
             ("late_failures", self.late_failures),
             ("left", self.left),
             ("deadlines", self.deadlines),

@@ -50,7 +50,7 @@ fn another_try_stays_at_its_target_and_is_no_visit() {
     };
     let mut cascade = Cascade::new(bounded);
     assert_eq!(next(&mut cascade, &[READY; 2]), attempt(0, true));
-    cascade.retry(0, Some(LATER));
+    cascade.retry(0, Some(LATER), true);
     assert_eq!(next(&mut cascade, &[READY; 2]), Step::Wait { until: LATER });
     assert_eq!(next(&mut cascade, &[READY; 2]), attempt(0, true));
     assert_eq!((cascade.visit(), cascade.attempts()), (Visit::Retry, 1));
@@ -66,7 +66,7 @@ fn a_target_that_is_not_ready_for_another_try_is_left_for_one_that_is() {
     let after = |standings: [Standing; 2]| {
         let mut cascade = Cascade::new(plan(2));
         assert_eq!(next(&mut cascade, &[READY; 2]), attempt(0, false));
-        cascade.retry(0, None);
+        cascade.retry(0, None, true);
         (next(&mut cascade, &standings), cascade.visit())
     };
     for standing in [
@@ -90,6 +90,28 @@ fn a_target_that_is_not_ready_for_another_try_is_left_for_one_that_is() {
     };
     assert_eq!(after([Standing::Out; 2]), (open, Visit::Retry));
     assert_eq!(after([barred(1); 2]).0, Step::Stop(Stop::Exhausted));
+}
+
+// [CASCADE-14] [RETRY-5]
+#[test]
+fn another_try_that_is_no_switch_goes_nowhere_else() {
+    let after = |standing: Standing| {
+        let mut cascade = Cascade::new(plan(2));
+        assert_eq!(next(&mut cascade, &[READY; 2]), attempt(0, false));
+        cascade.retry(0, None, false);
+        next(&mut cascade, &[standing, READY])
+    };
+    // Of all that it may go to, nothing is ready.
+    assert_eq!(after(Standing::Cooling), attempt(0, false));
+    for standing in [barred(1), Standing::Closed, Standing::Full] {
+        assert_eq!(after(standing), Step::Stop(Stop::Exhausted), "{standing:?}");
+    }
+    // The next time it is as free as before.
+    let mut cascade = Cascade::new(plan(2));
+    assert_eq!(next(&mut cascade, &[READY; 2]), attempt(0, false));
+    cascade.retry(0, None, false);
+    assert_eq!(next(&mut cascade, &[READY; 2]), attempt(0, false));
+    assert_eq!(next(&mut cascade, &[READY; 2]), attempt(1, true));
 }
 
 // [CASCADE-15]

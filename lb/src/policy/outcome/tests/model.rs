@@ -84,7 +84,7 @@ fn row(ended: &Ended, rules: &Rules<'_>) -> Row {
         }
         Ended::Status { .. } | Ended::Embedded { .. } => (Neutral, Over::Listed, Next::PassOn),
         Ended::Connect | Ended::ConnectTimeout | Ended::Tls => (Failure, Over::Always, Next::Fail),
-        Ended::Dns | Ended::NotSent => (Neutral, Over::Always, Next::Fail),
+        Ended::Dns | Ended::NoSocket | Ended::NotSent => (Neutral, Over::Always, Next::Fail),
         Ended::StaleConnection if rules.replayable && rules.repeatable => {
             (Neutral, Over::Never, Next::RetryFresh)
         }
@@ -233,6 +233,7 @@ fn endings() -> Vec<Ended> {
         Ended::Dns,
         Ended::Drained,
         Ended::Empty,
+        Ended::NoSocket,
         Ended::NotSent,
         Ended::Outrun,
         Ended::ReadTimeout,

@@ -38,6 +38,21 @@ fn read(raw: &str, size: usize) -> Vec<(String, String)> {
     all
 }
 
+// [HTTP-53] [HTTP-58]
+#[test]
+fn trailers_that_come_with_their_head_are_still_to_be_read() {
+    let whole = |end: &str| {
+        let mut reading = Reading::default();
+        let raw = format!("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n{end}");
+        let (_, _, more) = received(head(&mut reading, &raw));
+        (more, reading.end())
+    };
+    let (more, end) = whole("x-sum: 1\r\n\r\n");
+    let trailers = end.expect("an end").expect("well framed").expect("trailers");
+    assert_eq!((more, trailers["x-sum"].as_bytes()), (true, &b"1"[..]));
+    assert!(matches!(whole("\r\n"), (false, Some(Ok(None)))));
+}
+
 // [HTTP-58]
 #[test]
 fn requests_are_the_same_however_they_come() {
