@@ -72,6 +72,7 @@ async fn ask(client: &Client, probe: &Probe, target: Target<'_>) -> Result<Probe
         body: None,
         trailers: None,
         takes_trailers: false,
+        interims: None,
         upgrade: None,
     };
     // Fresh, since whether a connection can be made is half of the question.

@@ -23,7 +23,7 @@ const INTRODUCTION: &str = "\
 
 What clients see when a provider fails under them, by fault. `cargo xtask bench faults` makes this page; a smaller run of it is a test of CI's step `e2e`.
 
-Two providers, `gpu` and `alt`, have two endpoints each; every endpoint is a process in a network namespace behind a router. STREAMS streams are open at a time: half of their clients ask for a model that prefers `gpu`, half for one that prefers `alt`, and each model has the other provider as its alternate. A stream has TOKENS tokens, one each GAP, the first after 20 ms. Each row has a daemon and endpoints of its own: a fault is made at one endpoint or at both of a provider, stays for at least PHASE streams (where it leaves streams standing in silence, until all of these have ended), and is mended. Settings are lb's defaults but for these, so that a row takes seconds: first-token deadline DEADLINE, latency budget 900 ms, dwell 500 ms, silence in a stream IDLE, ejections and an open breaker 1 s.
+Two providers, `gpu` and `alt`, have two endpoints each; every endpoint is a process in a network namespace behind a router. STREAMS streams are open at a time: half of their clients ask for a model that prefers `gpu`, half for one that prefers `alt`, and each model has the other provider as its alternate. A stream has TOKENS tokens, one every GAP, the first after 20 ms. Each row has a daemon and endpoints of its own: a fault is made at one endpoint or at both of a provider, stays for at least PHASE streams (where it leaves streams standing in silence, until all of these have ended), and is mended. Settings are lb's defaults but for these, so that a row takes seconds: first-token deadline DEADLINE, latency budget 900 ms, dwell 500 ms, silence in a stream IDLE, ejections and an open breaker 1 s.
 
 *Streams* are those that were asked for under the fault or waited for their first token when it was made. *Errors* are clients that got no stream. *Cut* are streams that were visibly broken off: all of them streams of the endpoint that failed, which no other can continue. *Back after* is the time from the mending to the first token of a stream that the endpoint, or the later one of both, then carried to its end.
 ";
@@ -35,12 +35,12 @@ fn main() -> io::Result<()> {
     let mut page = INTRODUCTION
         .replace("STREAMS", &PLAN.streams.to_string())
         .replace("TOKENS", &PLAN.tokens.to_string())
-        .replace("GAP", &format!("{:?}", PLAN.gap))
+        .replace("GAP", &ms(PLAN.gap))
         .replace("PHASE", &PLAN.phase.to_string())
-        .replace("DEADLINE", &format!("{DEADLINE:?}"))
-        .replace("IDLE", &format!("{:?}", PLAN.idle))
+        .replace("DEADLINE", &ms(DEADLINE))
+        .replace("IDLE", &ms(PLAN.idle))
         .into_bytes();
-    for (title, kernel) in [("With the kernel plane", "required"), ("Without", "off")] {
+    for (title, kernel) in [("With the kernel plane", "required"), ("Without it", "off")] {
         write!(page, "\n## {title}\n\n{}", Row::HEAD)?;
         for fault in Fault::ALL {
             for target in Target::ALL {
@@ -61,6 +61,10 @@ fn main() -> io::Result<()> {
         load.split(' ').next().unwrap_or_default()
     )?;
     io::stdout().write_all(&page)
+}
+
+fn ms(span: Duration) -> String {
+    format!("{} ms", span.as_millis())
 }
 
 fn measure(plan: &Plan, fault: Fault, target: Target) -> Row {

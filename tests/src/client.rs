@@ -194,9 +194,12 @@ impl Exchange {
         seen
     }
 
-    /// The whole answer from here on.
+    /// The whole answer from here on; interim responses before it are passed over.
     pub async fn answer(&mut self) -> Answer {
-        let head = self.head().await;
+        let mut head = self.head().await;
+        while matches!(head.status, 100 | 102..200) {
+            head = self.head().await;
+        }
         let (mut body, mut pieces) = (Vec::new(), Vec::new());
         loop {
             match self.piece().await {

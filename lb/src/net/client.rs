@@ -16,7 +16,7 @@ use super::exchange::{Answer, Exchange, Fault};
 use super::http2::{self, How, Multiplexed, Slot};
 use super::outgoing::Outgoing;
 use super::pool::{Connection, Open};
-use super::{Destination, Error, Incoming, Request, Streamed};
+use super::{Destination, Error, Incoming, Interims, Request, Streamed};
 use crate::policy::connection::{Phase, Remedy};
 
 /// A reused connection that breaks this soon after the first request byte was closed before the request reached the
@@ -73,7 +73,7 @@ impl Client {
             },
         };
         let mut exchange = Exchange::new(Outgoing::new(request), request);
-        let answer = answered(&mut exchange, &mut connection, reused_at).await?;
+        let answer = answered(&mut exchange, &mut connection, request.interims, reused_at).await?;
         Ok(self.respond(destination, connection, exchange, answer, reused_at.is_some()))
     }
 
@@ -101,7 +101,7 @@ impl Client {
             None => Outgoing::new(request),
         };
         let mut exchange = Exchange::new(outgoing, request);
-        match answered(&mut exchange, &mut connection, None).await {
+        match answered(&mut exchange, &mut connection, request.interims, None).await {
             Ok(answer) => Ok(self.respond(destination, connection, exchange, answer, false)),
             Err(error) => {
                 *body = exchange.into_outgoing().into_unread();
@@ -281,15 +281,25 @@ enum Link {
 fn answered(
     exchange: &mut Exchange,
     connection: &mut Connection,
+    interims: Option<Interims<'_>>,
     reused_at: Option<Instant>,
 ) -> impl Future<Output = Result<Answer, Error>> {
     connection.enter(Phase::Waiting);
-    // An answer that is there counts, whatever the kernel plane thought of the connection before.
-    poll_fn(move |cx| match exchange.poll(&mut connection.stream, cx) {
-        Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused_at))),
-        Poll::Pending => connection
-            .poll_remedy(Remedy::FailOver, cx)
-            .map(|()| Err(Error::Signalled)),
+    poll_fn(move |cx| {
+        let answer = exchange.poll(&mut connection.stream, cx);
+        if let Some(Interims(take)) = interims {
+            exchange
+                .take_interims()
+                .into_iter()
+                .for_each(|interim| take(interim, cx));
+        }
+        // An answer that is there counts, whatever the kernel plane thought of the connection before.
+        match answer {
+            Poll::Ready(answer) => Poll::Ready(answer.map_err(|fault| classify(fault, reused_at))),
+            Poll::Pending => connection
+                .poll_remedy(Remedy::FailOver, cx)
+                .map(|()| Err(Error::Signalled)),
+        }
     })
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Sleep;
 
 use super::outgoing::Outgoing;
 use super::{Request, scratch};
-use crate::wire::http1::{Decoder, Head, HeadReader, Malformed};
+use crate::wire::http1::{Decoder, Head, HeadReader, Interim, Malformed};
 
 #[cfg(test)]
 mod tests;
@@ -62,10 +62,17 @@ impl Exchange {
             .then(|| Box::pin(tokio::time::sleep(CONTINUE_WAIT)));
         Self {
             outgoing,
-            reader: HeadReader::new(request.method).allowing_upgrade(request.upgrade.is_some()),
+            reader: HeadReader::new(request.method)
+                .allowing_upgrade(request.upgrade.is_some())
+                .keeping_interims(request.interims.is_some()),
             broken: None,
             hold,
         }
+    }
+
+    /// Interim responses that have come since the last call, where the request wants them.
+    pub(super) fn take_interims(&mut self) -> Vec<Interim> {
+        self.reader.take_interims()
     }
 
     /// What has not been sent of the request when the answer came.

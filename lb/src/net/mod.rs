@@ -55,7 +55,7 @@ pub use destination::{Destination, Limits, Protocol};
 pub use dial::{SocketHook, reach};
 pub use error::{BodyError, Error};
 pub use fate::{Fates, Followed};
-pub use request::{Field, Fields, Request};
+pub use request::{Field, Fields, Interims, Request};
 pub use streamed::{SourceError, Streamed};
 pub use tls::Tls;
 pub use tunnel::Proxy;

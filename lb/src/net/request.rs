@@ -1,10 +1,13 @@
 //! What one attempt sends.
 
 use std::fmt;
+use std::task::Context;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use crate::wire::http1::Interim;
 
 /// One request, borrowed: the same one can be sent again elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,8 @@ pub struct Request<'a> {
     pub trailers: Option<&'a HeaderMap>,
     /// Whether the upstream may send trailers (`te: trailers`).
     pub takes_trailers: bool,
+    /// Who gets interim responses; `None` has them passed over, and so does HTTP/2.
+    pub interims: Option<Interims<'a>>,
     /// The protocol that the connection is to be switched to (`websocket`); such a request has no body. It goes by
     /// HTTP/1.1, and a response with status 101 gives the connection ([`Incoming::into_upgraded`]).
     ///
@@ -37,6 +42,16 @@ impl Request<'_> {
     pub(super) fn content_length(&self) -> Option<u64> {
         self.body
             .map(|pieces| pieces.iter().map(|piece| piece.len() as u64).sum())
+    }
+}
+
+/// Takes interim responses as they come, in the task that waits for the answer.
+#[derive(Clone, Copy)]
+pub struct Interims<'a>(pub &'a (dyn Fn(Interim, &mut Context<'_>) + Sync));
+
+impl fmt::Debug for Interims<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interims")
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) fn post(body: &[Bytes]) -> Request<'_> {
         body: Some(body),
         trailers: None,
         takes_trailers: false,
+        interims: None,
         upgrade: None,
     }
 }
@@ -60,6 +61,7 @@ pub(super) fn get() -> Request<'static> {
         body: None,
         trailers: None,
         takes_trailers: false,
+        interims: None,
         upgrade: None,
     }
 }

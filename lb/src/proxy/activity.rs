@@ -14,7 +14,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::{Limits, Version};
 use super::h2::Flow;
+use super::http1::Ahead;
 use super::tunnel::Tunnel;
 
 /// One connection's movement. Written by its socket and its requests, read by its one timer. The atomics are there
@@ -44,6 +45,8 @@ pub(super) struct Activity {
     finishing: AtomicBool,
     /// What the connection goes on as once its last request is answered.
     tunnel: Mutex<Option<Box<Tunnel>>>,
+    /// How the client is told something ahead of its answer.
+    ahead: OnceLock<Ahead>,
 }
 
 const NEW: u8 = 0;
@@ -91,12 +94,18 @@ impl Activity {
             multiplexed: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
             tunnel: Mutex::new(None),
+            ahead: OnceLock::new(),
         }
     }
 
     /// What the connection goes on as once its last request is answered.
     pub(super) fn take_tunnel(&self) -> Option<Box<Tunnel>> {
         self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The client can be told something ahead of an answer.
+    pub(super) fn speaks_by(&self, ahead: Ahead) {
+        self.ahead.get_or_init(|| ahead);
     }
 
     /// It is known what is spoken: the wait for the first byte begins here, unless it was seen on the way; over HTTP/2
@@ -226,6 +235,11 @@ impl Activity {
 }
 
 impl Busy {
+    /// How the client is told something ahead of its answer, if it can be.
+    pub(super) fn ahead(&self) -> Option<&Ahead> {
+        self.activity.ahead.get()
+    }
+
     /// The connection is to be switched to another protocol.
     pub(super) fn switch(&self, tunnel: Box<Tunnel>) {
         *self

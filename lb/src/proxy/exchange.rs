@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use super::asked::is_encoded;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::headers::{self, By, Kept};
+use super::interims::Interims;
 use super::peek::Lead;
 use super::prepare::Prepared;
 use super::relay::Relay;
@@ -33,6 +35,9 @@ mod refusing;
 use head::{is_event_stream, judge_head};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
+
+/// What is asked of the providers, and where their interim responses go, if anywhere.
+pub(super) type Asking<'a> = (&'a Prepared, Option<&'a Interims<'a>>);
 
 /// What one attempt came to.
 struct Tried {
@@ -58,7 +63,7 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    prepared: &Prepared,
+    (prepared, interims): Asking<'_>,
     mut account: Account,
 ) -> Result<Response<Body>, Refusal> {
     let begun = worker.now();
@@ -101,12 +106,13 @@ pub(super) async fn exchange(
         account.trying(&attempt);
         let (settled, tried) = match attempt.hedging().filter(|_| prepared.upgrade.is_none()) {
             None => {
-                let tried = try_once(worker, live, &mut attempt, prepared, fresh, total).await;
+                let asking = (prepared, interims);
+                let tried = try_once(worker, live, &mut attempt, asking, fresh, total).await;
                 settle(worker, &mut run, &mut account, attempt, tried)
             }
             // Boxed, so that requests without hedges do not carry its room.
             Some(hedging) => {
-                let request = (worker.as_ref(), live, prepared, total);
+                let request = (worker.as_ref(), live, (prepared, interims), total);
                 Box::pin(hedged(
                     request,
                     (&mut run, &mut account),
@@ -176,7 +182,7 @@ async fn try_once(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
-    prepared: &Prepared,
+    asking: Asking<'_>,
     fresh: bool,
     total: Option<Instant>,
 ) -> Tried {
@@ -185,7 +191,7 @@ async fn try_once(
         .visit_deadline()
         .filter(|visit| total.is_none_or(|total| *visit < total));
     let total = visit.or(total);
-    let mut tried = try_by(worker, live, attempt, prepared, fresh, total).await;
+    let mut tried = try_by(worker, live, attempt, asking, fresh, total).await;
     if visit.is_some() && tried.ended == Ended::TotalDeadline {
         tried.ended = Ended::VisitDeadline;
     }
@@ -197,12 +203,12 @@ async fn try_by(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
-    prepared: &Prepared,
+    asking: Asking<'_>,
     fresh: bool,
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let Some(sent) = send(worker, live, attempt, prepared, fresh, deadline).await else {
+    let Some(sent) = send(worker, live, attempt, asking, fresh, deadline).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
             ended: ending(after),
@@ -229,7 +235,7 @@ async fn send(
     worker: &Worker,
     live: &Live,
     attempt: &Attempt,
-    prepared: &Prepared,
+    (prepared, interims): Asking<'_>,
     fresh: bool,
     deadline: Option<Instant>,
 ) -> Option<Result<Response<Incoming>, net::Error>> {
@@ -244,6 +250,7 @@ async fn send(
         trace: provider.config.propagate_trace,
     };
     let passes = |name: &HeaderName| prepared.headers.passes(name, kept, exempt);
+    let pass = interims.map(|interims| |interim, cx: &mut Context<'_>| interims.pass(interim, cx));
     let request = net::Request {
         method: &prepared.method,
         target: &outgoing.target,
@@ -252,6 +259,7 @@ async fn send(
         body: outgoing.body.pieces(),
         trailers: prepared.trailers(),
         takes_trailers: prepared.headers.takes_trailers(),
+        interims: pass.as_ref().map(|pass| net::Interims(pass)),
         upgrade: prepared.upgrade.as_ref(),
     };
     let deadline = deadline.map(|at| worker.shared.clock.tokio(at));

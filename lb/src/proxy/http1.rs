@@ -48,10 +48,12 @@ use link::Link;
 use reading::Received;
 
 pub(super) use body::RequestBody;
+pub(super) use link::Ahead;
 
 /// Serves `io` until it ends.
 pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Receiver<Drain>) {
     let link = Link::new(io);
+    served.activity.speaks_by(link.ahead());
     let over_all = drain.clone();
     let over = {
         let turns = pin!(turns(&served, &link));
@@ -127,8 +129,7 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
         };
         let Ok(response) = answering.await;
         let readable = poll_fn(|cx| Poll::Ready(link.is_read(cx) || link.is_shared())).await;
-        let mut sending = Sending::new(served, &asked, response, readable);
-        link.begin_answer();
+        let mut sending = Sending::new((served, link), &asked, response, readable);
         let written = poll_fn(|cx| sending.answer.poll(link, cx)).await?;
         let (last, until_close) = (sending.last, sending.answer.is_until_close());
         drop(sending);
@@ -207,7 +208,12 @@ struct Sending {
 
 impl Sending {
     /// `readable`: all of the request has come, or is still read by somebody.
-    fn new(served: &Served<'_>, asked: &Asked, response: Response<Body>, readable: bool) -> Self {
+    fn new(
+        (served, link): (&Served<'_>, &Link),
+        asked: &Asked,
+        response: Response<Body>,
+        readable: bool,
+    ) -> Self {
         let framing = framing(asked, &response);
         let refuses = response.headers().get(CONNECTION) == Some(&CLOSE);
         let goes_on = asked.keep_alive
@@ -222,7 +228,7 @@ impl Sending {
             _ => Some(End::Closed),
         };
         Self {
-            answer: begin(asked, response, framing, last),
+            answer: begin(link, asked, response, framing, last),
             last,
         }
     }
@@ -243,7 +249,13 @@ fn framing(asked: &Asked, response: &Response<Body>) -> ResponseBody {
 }
 
 /// The response with its head written out; its fields go here.
-fn begin(asked: &Asked, response: Response<Body>, framing: ResponseBody, last: Option<End>) -> Answer {
+fn begin(
+    link: &Link,
+    asked: &Asked,
+    response: Response<Body>,
+    framing: ResponseBody,
+    last: Option<End>,
+) -> Answer {
     let (mut parts, body) = response.into_parts();
     if asked.head
         && !body.is_end_stream()
@@ -263,6 +275,7 @@ fn begin(asked: &Asked, response: Response<Body>, framing: ResponseBody, last: O
         Vec::new()
     };
     let mut out = scratch::take_write();
+    link.begin_answer(&mut out);
     date::with_date(Worker::unix_now(), |date| {
         let head = ResponseHead {
             version: asked.version,

@@ -28,6 +28,7 @@ mod headers;
 mod http1;
 mod incoming;
 mod insert;
+mod interims;
 mod listen;
 mod meter;
 mod models;

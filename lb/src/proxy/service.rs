@@ -16,7 +16,9 @@ use super::body::Body;
 use super::error::Refusal;
 use super::exchange::exchange;
 use super::headers::{self, Forwardable, Peer};
+use super::http1::Ahead;
 use super::incoming::Incoming;
+use super::interims::Interims;
 use super::point::{conversation, point};
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
@@ -59,6 +61,7 @@ pub(super) fn serve(
             worker: &worker,
             rules,
             peer: &peer,
+            ahead: busy.ahead(),
         };
         let answered = scene.answer(&mut arrival, &mut request).await;
         let outcome = if answered.is_ok() { "ok" } else { "refused" };
@@ -103,6 +106,7 @@ struct Scene<'a> {
     worker: &'a Arc<Worker>,
     rules: Rules,
     peer: &'a Peer,
+    ahead: Option<&'a Ahead>,
 }
 
 /// Where a request goes by its head.
@@ -210,9 +214,11 @@ impl<'a> Scene<'a> {
         let conversation =
             chain.conversation(|affinity| conversation(affinity, request.headers(), &asked, &payload));
         let points = chain.points(|key| point(key, request.headers(), self.peer, conversation));
+        let version = request.version();
         let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
         let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points, conversation);
-        self.exchange(live, (&chain, sent), &prepared, account).await
+        self.exchange((live, route), (&chain, sent), (&prepared, version), account)
+            .await
     }
 
     /// Sends the request to its route's provider, whatever it is.
@@ -232,9 +238,11 @@ impl<'a> Scene<'a> {
         };
         let account = Account::open(self.worker, Arc::clone(chain), arrival, sent, payload.length());
         let points = chain.points(|key| point(key, request.headers(), self.peer, None));
+        let version = request.version();
         let fields = self.fields((live, route, chain), arrival.id.clone(), request);
         let prepared = Self::prepare(fields, request, (payload, None)).keyed(points, None);
-        self.exchange(live, (chain, sent), &prepared, account).await
+        self.exchange((live, route), (chain, sent), (&prepared, version), account)
+            .await
     }
 
     fn room(&self, live: &Live) -> Room<'a> {
@@ -281,12 +289,14 @@ impl<'a> Scene<'a> {
     /// Makes attempts until one answers, and makes the fields of its response fit for the client.
     async fn exchange(
         self,
-        live: &Live,
+        (live, route): (&Live, &Route),
         (chain, sent): (&Arc<Chain>, Sent),
-        prepared: &Prepared,
+        (prepared, version): (&Prepared, Version),
         account: Account,
     ) -> Result<Response<Body>, Refusal> {
-        let mut response = exchange(self.worker, live, chain, sent, prepared, account).await?;
+        let interims = Interims::to(self.ahead, version, &route.config.response_headers);
+        let to = (prepared, interims.as_ref());
+        let mut response = exchange(self.worker, live, chain, sent, to, account).await?;
         headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS
             && let Some(protocol) = &prepared.upgrade

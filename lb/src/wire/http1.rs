@@ -7,7 +7,7 @@
 //! connection; nothing after the fault is looked at.
 //!
 //! The parts, in the order in which a response meets them:
-//! [`HeadReader`] (bytes → [`Head`], interim responses skipped) → [`Decoder`] (bytes → payload, in place) → trailers.
+//! [`HeadReader`] (bytes → [`Head`], interim responses skipped or kept) → [`Decoder`] (bytes → payload, in place) → trailers.
 //! [`write_request`] is the way out, and [`strip_hop_by_hop`] what both directions drop at this hop. For a client it is
 //! [`parse_request`] → [`Decoder`], and [`write_response`] back.
 //!
@@ -32,11 +32,13 @@ use std::fmt;
 pub use body::{Decoded, Decoder};
 pub use chunked::Chunked;
 pub use framing::content_length;
-pub use head::{Head, HeadReader, MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM};
+pub use head::{Head, HeadReader, Interim, MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM};
 pub use hop::{HopByHop, has, is_always_hop_by_hop, strip_hop_by_hop};
 pub use incoming::{BadRequest, Incoming, MAX_REQUEST_HEAD_BYTES, MAX_TARGET_BYTES, parse_request};
 pub use request::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
-pub use response::{ResponseBody, ResponseHead, announced_trailers, keep_announced, write_response};
+pub use response::{
+    ResponseBody, ResponseHead, announced_trailers, keep_announced, write_interim, write_response,
+};
 pub use trailers::strip_forbidden_trailers;
 
 /// Why a response cannot be trusted. None of them says anything of the response's content.

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod heads;
+mod interims;
 mod keys;
 mod proxy_protocol;
 mod rename;

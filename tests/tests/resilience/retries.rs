@@ -8,17 +8,6 @@ use serde_json::json;
 
 use super::{provider, retries, said};
 
-/// A provider of two endpoints that answer so, and `alt` behind it.
-async fn replicas(first: Script, second: Script) -> ([Provider; 2], Provider, Lb) {
-    let gpu = [Provider::start(first).await, Provider::start(second).await];
-    let alt = Provider::start(Script::completion("alt")).await;
-    let setup = Setup::new()
-        .at("gpu", &[&gpu[0].url(), &gpu[1].url()])
-        .at("alt", &[&alt.url()]);
-    let lb = Lb::start(&setup).await;
-    (gpu, alt, lb)
-}
-
 async fn alone(script: Script, more: &str) -> (Provider, Lb) {
     let gpu = Provider::start(script).await;
     let lb = Lb::start(&Setup::single(&gpu).provider(more)).await;

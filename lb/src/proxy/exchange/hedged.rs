@@ -8,17 +8,16 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-use super::{Tried, settle, try_once};
+use super::{Asking, Tried, settle, try_once};
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 use crate::proxy::account::Account;
-use crate::proxy::prepare::Prepared;
 use crate::proxy::timer::until;
 use crate::proxy::worker::{Live, Worker};
 use crate::upstream::{Attempt, Hedging, Run, Settled};
 
 /// What is the same for both: by whom, under which settings, what is sent, and when it has to be over.
-type Request<'a> = (&'a Worker, &'a Live, &'a Prepared, Option<Instant>);
+type Request<'a> = (&'a Worker, &'a Live, Asking<'a>, Option<Instant>);
 
 /// Which of the two has ended.
 enum Ran {
@@ -45,7 +44,9 @@ pub(super) async fn hedged(
         return settle(worker, run, account, attempt, tried);
     };
     account.trying(&hedge);
-    let mut second = Box::pin(tried(request, &mut hedge, false));
+    // Two would be mixed, so that only the first one's interim responses are the client's.
+    let silent = (request.0, request.1, (request.2.0, None), request.3);
+    let mut second = Box::pin(tried(silent, &mut hedge, false));
     loop {
         let (ran, ended) = either(first.as_mut(), second.as_mut()).await;
         match ran {
@@ -74,7 +75,7 @@ pub(super) async fn hedged(
                     (Settled::Again(same), _) => {
                         hedge = same;
                         account.trying(&hedge);
-                        second = Box::pin(tried(request, &mut hedge, true));
+                        second = Box::pin(tried(silent, &mut hedge, true));
                     }
                     (Settled::Yielded, _) => {
                         let ended = first.await;
@@ -91,8 +92,8 @@ pub(super) async fn hedged(
     }
 }
 
-async fn tried((worker, live, prepared, total): Request<'_>, attempt: &mut Attempt, fresh: bool) -> Tried {
-    try_once(worker, live, attempt, prepared, fresh, total).await
+async fn tried((worker, live, asking, total): Request<'_>, attempt: &mut Attempt, fresh: bool) -> Tried {
+    try_once(worker, live, attempt, asking, fresh, total).await
 }
 
 /// The one of two that ends first; of two that have ended the first.

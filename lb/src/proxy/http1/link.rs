@@ -2,18 +2,18 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use tokio::io::AsyncWrite as _;
 
 use super::reading::{Reading, Received};
 use crate::net::scratch;
 use crate::proxy::incoming::BrokenBody;
 use crate::proxy::socket::Downstream;
-use crate::wire::http1::BadRequest;
+use crate::wire::http1::{BadRequest, write_interim};
 
 /// The socket and what has been read from it. The connection and the body of its present request share it: the former
 /// reads heads and writes, the latter reads in between, and it may do so from another task.
@@ -26,6 +26,10 @@ struct State {
     io: Option<Downstream>,
     reading: Reading,
 }
+
+/// The way to a client ahead of its answer. It keeps nothing alive, and a connection has one for all of its requests.
+#[derive(Debug)]
+pub(in crate::proxy) struct Ahead(Weak<Mutex<State>>);
 
 /// What a read of the body has brought.
 #[derive(Debug)]
@@ -44,6 +48,10 @@ impl Link {
             io: Some(io),
             reading: Reading::default(),
         })))
+    }
+
+    pub(super) fn ahead(&self) -> Ahead {
+        Ahead(Arc::downgrade(&self.0))
     }
 
     /// One thread runs all of a connection, so that nobody waits here.
@@ -88,9 +96,9 @@ impl Link {
         state.reading.is_done()
     }
 
-    /// The answer begins: nothing can be said before it any more.
-    pub(super) fn begin_answer(&self) {
-        self.lock().reading.owe_nothing();
+    /// The answer begins, in `out`: nothing can be said before it any more, but for what has been begun.
+    pub(super) fn begin_answer(&self, out: &mut Vec<u8>) {
+        self.lock().reading.finish_saying(out);
     }
 
     /// Writes what the client takes of `parts`, behind each other, and gives how many bytes that was.
@@ -113,6 +121,26 @@ impl Link {
         let mut state = self.lock();
         let ahead = state.reading.take_ahead();
         state.io.take().map(|io| (io, ahead))
+    }
+}
+
+impl Ahead {
+    /// Sends an interim response. What the client does not take at once goes ahead of the next, or of the answer.
+    pub(in crate::proxy) fn say(&self, status: StatusCode, headers: &HeaderMap, cx: &mut Context<'_>) {
+        let Some(link) = self.0.upgrade().map(Link) else {
+            return;
+        };
+        let mut state = link.lock();
+        let State {
+            io: Some(io),
+            reading,
+        } = &mut *state
+        else {
+            return;
+        };
+        reading.say(|out| write_interim(out, status, headers));
+        // A connection that fails here fails at the answer, too.
+        drop(poll_say(io, reading, cx, false));
     }
 }
 
@@ -153,7 +181,7 @@ impl State {
             if let Some(end) = reading.end() {
                 return Poll::Ready(end.map(Piece::End));
             }
-            if poll_owed(io, reading, cx).is_err() {
+            if poll_say(io, reading, cx, true).is_err() {
                 return Poll::Ready(Err(BrokenBody));
             }
             let read = scratch::poll_read(io, cx, |raw| (!raw.is_empty()).then(|| reading.body(raw)));
@@ -166,10 +194,15 @@ impl State {
     }
 }
 
-/// Tells the client that its body is wanted, where it waits for that.
-fn poll_owed(io: &mut Downstream, reading: &mut Reading, cx: &mut Context<'_>) -> io::Result<()> {
-    while reading.owes() {
-        match Pin::new(&mut *io).poll_write(cx, reading.owed()) {
+/// Says what is to be said ahead of the answer; with `wanted`, that the body is wanted, where the client waits for that.
+fn poll_say(
+    io: &mut Downstream,
+    reading: &mut Reading,
+    cx: &mut Context<'_>,
+    wanted: bool,
+) -> io::Result<()> {
+    while let Some(bytes) = reading.next_to_say(wanted) {
+        match Pin::new(&mut *io).poll_write(cx, bytes) {
             Poll::Ready(written) => reading.said(written?),
             Poll::Pending => return Ok(()),
         }

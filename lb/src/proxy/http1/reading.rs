@@ -27,6 +27,8 @@ pub(super) struct Reading {
     body: Option<Decoder>,
     /// What the client waits for before it sends the body.
     owed: &'static [u8],
+    /// Interim responses that the client has not taken.
+    interim: Vec<u8>,
 }
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -38,6 +40,7 @@ impl Default for Reading {
             untried: false,
             body: Some(Decoder::Length(0)),
             owed: b"",
+            interim: Vec::new(),
         }
     }
 }
@@ -143,17 +146,42 @@ impl Reading {
         !self.owed.is_empty()
     }
 
-    pub(super) fn owed(&self) -> &'static [u8] {
-        self.owed
+    /// Has an interim response said.
+    pub(super) fn say(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.interim);
     }
 
-    /// So many bytes of what was owed have been written.
+    /// What is to be said next. What is begun comes first, and what is owed only if it is `wanted`.
+    pub(super) fn next_to_say(&self, wanted: bool) -> Option<&[u8]> {
+        let owed = self.is_owed_begun() || (wanted && self.owes() && self.interim.is_empty());
+        match (owed, &self.interim[..]) {
+            (true, _) => Some(self.owed),
+            (false, []) => None,
+            (false, interim) => Some(interim),
+        }
+    }
+
+    /// So many bytes of that have been written.
     pub(super) fn said(&mut self, bytes: usize) {
-        self.owed = self.owed.get(bytes..).unwrap_or_default();
+        if self.is_owed_begun() || self.interim.is_empty() {
+            self.owed = self.owed.get(bytes..).unwrap_or_default();
+        } else {
+            self.interim.drain(..bytes);
+        }
     }
 
-    pub(super) fn owe_nothing(&mut self) {
+    fn is_owed_begun(&self) -> bool {
+        (1..CONTINUE.len()).contains(&self.owed.len())
+    }
+
+    /// Nothing more is owed. Appends what has to be said all the same.
+    pub(super) fn finish_saying(&mut self, out: &mut Vec<u8>) {
+        if self.is_owed_begun() {
+            out.extend_from_slice(self.owed);
+        }
         self.owed = b"";
+        // Its room goes, too: nothing is held between requests.
+        out.append(&mut std::mem::take(&mut self.interim));
     }
 }
 

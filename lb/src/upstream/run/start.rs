@@ -15,17 +15,14 @@ impl Run {
     }
 
     /// Begins a request: draws its start where it is eligible for its pool's share, by the point of its `conversation`
-    /// where it is of one. One that its model keeps out has no part in that.
+    /// where it is of one. One that its model keeps out begins nowhere, so that it is not drawn; should it get in later,
+    /// what becomes of its attempts counts all the same.
     pub fn of(chain: Arc<Chain>, sent: Sent, now: Instant, conversation: Option<u64>) -> Self {
-        let keeps_out = |link: &Link| {
-            link.model
-                .limits
-                .as_ref()
-                .is_some_and(|limits| limits.keep_out(now))
-        };
-        let first = chain.links.first().filter(|link| !keeps_out(link));
+        let first = chain.links.first();
         let steered = first.is_some_and(|link| is_eligible(link, sent));
-        let divert = steered && first.is_some_and(|link| starts_at_alternate(link, now, conversation));
+        let divert = steered
+            && first
+                .is_some_and(|link| !keeps_out(link, now) && starts_at_alternate(link, now, conversation));
         let plan = Plan {
             pools: Arc::clone(&chain.pools),
             max_attempts: chain.max_attempts,
@@ -48,6 +45,12 @@ impl Run {
             racing: false,
         }
     }
+}
+
+/// Whether the model of `link` lets nobody in.
+fn keeps_out(link: &Link, now: Instant) -> bool {
+    let limits = link.model.limits.as_ref();
+    limits.is_some_and(|limits| limits.keep_out(now))
 }
 
 /// Whether a request takes part in the share of `link`'s pool.

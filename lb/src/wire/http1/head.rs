@@ -41,7 +41,18 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// Collects a response head from reads of any size. Interim responses are skipped (RFC 9110 15.2).
+/// An interim response that may be passed on: any but 100, which is about the request's body on this hop, and 101. Its
+/// fields are the ones to pass on.
+#[derive(Debug)]
+pub struct Interim {
+    /// 102 to 199.
+    pub status: StatusCode,
+    /// End-to-end fields, without any that tell of a body.
+    pub headers: HeaderMap,
+}
+
+/// Collects a response head from reads of any size. Interim responses (RFC 9110 15.2) are skipped, and kept for who
+/// wants them.
 ///
 /// A head that comes in one read, which is the rule, is parsed where it lies and nothing is held.
 #[derive(Debug)]
@@ -49,6 +60,8 @@ pub struct HeadReader {
     /// What came of an unfinished head.
     held: Vec<u8>,
     interim: u8,
+    /// Those that were not taken yet, where they are wanted.
+    kept: Vec<Interim>,
     expected: Expected,
     started: bool,
     continued: bool,
@@ -61,13 +74,15 @@ struct Expected {
     bodiless: bool,
     /// It asked to switch to another protocol, so that 101 is an answer.
     upgrade: bool,
+    /// Interim responses are wanted.
+    interim: bool,
 }
 
 /// Where a parse came to.
 enum Parsed {
     Final(Head, usize),
-    /// Its status and its length.
-    Interim(u16, usize),
+    /// What is to be kept of it, whether it is 100, and its length.
+    Interim(Option<Interim>, bool, usize),
     Partial,
 }
 
@@ -77,9 +92,11 @@ impl HeadReader {
         Self {
             held: Vec::new(),
             interim: 0,
+            kept: Vec::new(),
             expected: Expected {
                 bodiless: *method == Method::HEAD,
                 upgrade: false,
+                interim: false,
             },
             started: false,
             continued: false,
@@ -92,6 +109,18 @@ impl HeadReader {
     pub fn allowing_upgrade(mut self, asked: bool) -> Self {
         self.expected.upgrade = asked;
         self
+    }
+
+    /// Keeps the interim responses that may be passed on, for [`Self::take_interims`].
+    #[must_use]
+    pub fn keeping_interims(mut self, wanted: bool) -> Self {
+        self.expected.interim = wanted;
+        self
+    }
+
+    /// Those that have come since the last call, in their order.
+    pub fn take_interims(&mut self) -> Vec<Interim> {
+        std::mem::take(&mut self.kept)
     }
 
     /// True once `100 Continue` has come: the upstream wants the body.
@@ -136,9 +165,10 @@ impl HeadReader {
         loop {
             match parse(&buf[used..], self.expected)? {
                 Parsed::Final(head, length) => return Ok((Some(head), used + length)),
-                Parsed::Interim(code, length) => {
+                Parsed::Interim(interim, continued, length) => {
                     used += length;
-                    self.continued |= code == 100;
+                    self.continued |= continued;
+                    self.kept.extend(interim);
                 }
                 Parsed::Partial => return Ok((None, used)),
             }
@@ -177,7 +207,11 @@ fn parse(buf: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
     match code {
         101 if expected.upgrade => return switched(&buf[..length], response.headers),
         101 => return Err(Malformed::Upgrade),
-        100..200 => return Ok(Parsed::Interim(code, length)),
+        102..200 if expected.interim => {
+            let interim = interim(code, &buf[..length], response.headers)?;
+            return Ok(Parsed::Interim(Some(interim), false, length));
+        }
+        100..200 => return Ok(Parsed::Interim(None, code == 100, length)),
         _ => {}
     }
     let status = StatusCode::from_u16(code).map_err(|_invalid| Malformed::Head)?;
@@ -202,6 +236,15 @@ fn parse(buf: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
         },
         length,
     ))
+}
+
+fn interim(code: u16, head: &[u8], fields: &[Header<'_>]) -> Result<Interim, Malformed> {
+    let mut headers = fields_to_pass(head, fields)?;
+    // There is no body to tell of (RFC 9110 8.6).
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::TRAILER);
+    let status = StatusCode::from_u16(code).map_err(|_invalid| Malformed::Head)?;
+    Ok(Interim { status, headers })
 }
 
 /// The head of a 101 (RFC 9110 7.8). The connection is not this protocol's any more, so it has no body of a length and

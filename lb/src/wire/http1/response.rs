@@ -42,16 +42,7 @@ pub enum ResponseBody {
 
 /// Appends the head to `out`, blank line included.
 pub fn write_response(out: &mut Vec<u8>, head: &ResponseHead<'_>) {
-    let version: &[u8] = if head.version == Version::HTTP_10 {
-        b"HTTP/1.0 "
-    } else {
-        b"HTTP/1.1 "
-    };
-    out.extend_from_slice(version);
-    out.extend_from_slice(head.status.as_str().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(head.status.canonical_reason().unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\n");
+    status_line(out, head.version, head.status);
     let mut dated = false;
     for (name, value) in head.headers {
         let said_here = match name.as_str().len() {
@@ -87,6 +78,28 @@ pub fn write_response(out: &mut Vec<u8>, head: &ResponseHead<'_>) {
         out.extend_from_slice(head.date.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an interim response to `out`, blank line included.
+pub fn write_interim(out: &mut Vec<u8>, status: StatusCode, headers: &HeaderMap) {
+    status_line(out, Version::HTTP_11, status);
+    for (name, value) in headers {
+        field(out, name, value.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn status_line(out: &mut Vec<u8>, version: Version, status: StatusCode) {
+    let version: &[u8] = if version == Version::HTTP_10 {
+        b"HTTP/1.0 "
+    } else {
+        b"HTTP/1.1 "
+    };
+    out.extend_from_slice(version);
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 

@@ -113,87 +113,65 @@ const ROW: Row = Row {
 
 /// What the table says of the four scenes in which a row can be seen.
 async fn holds(row: &Row) {
-    let table = Expected {
+    without_controller(row, [true, true]).await;
+    without_controller(row, [true, false]).await;
+    without_controller(row, [false, true]).await;
+    with_controller(row).await;
+}
+
+/// The provider has another endpoint or not, and there is an alternate or not.
+async fn without_controller(row: &Row, [replica, alternate]: [bool; 2]) {
+    let others = Others { replica, alternate };
+    let retried = match row.retry {
+        Retry::First => replica,
+        Retry::IfAlone => replica && !alternate,
+        Retry::Fresh | Retry::Never => false,
+    };
+    let over = alternate && row.fails_over && !retried;
+    let seen = observe(row, others, false).await;
+    let expected = Expected {
         health: row.health,
         breaker: row.breaker,
         cooldown: row.cooldown,
         share: None,
     };
-    // The provider has another endpoint, and there is an alternate.
-    let retried = [usize::from(row.retry == Retry::First), 0];
-    let over = usize::from(row.fails_over && row.retry != Retry::First);
-    let seen = observe(
-        row,
-        Others {
-            replica: true,
-            alternate: true,
-        },
-        false,
-    )
-    .await;
-    assert_eq!(seen.others, [retried[0], over], "{}: between both", row.name);
-    assert_eq!(seen.failovers, over as u64, "{}: between both", row.name);
-    seen.is(row, &table);
-    // It has, and there is none.
-    let retried = matches!(row.retry, Retry::First | Retry::IfAlone);
-    let seen = observe(
-        row,
-        Others {
-            replica: true,
-            alternate: false,
-        },
-        false,
-    )
-    .await;
     assert_eq!(
         seen.others,
-        [usize::from(retried), 0],
-        "{}: beside a replica",
-        row.name
-    );
-    assert_eq!(seen.retries, u64::from(retried), "{}", row.name);
-    seen.is(row, &table);
-    // It has none.
-    let alternate = Others {
-        replica: false,
-        alternate: true,
-    };
-    let seen = observe(row, alternate, false).await;
-    assert_eq!(
-        seen.others,
-        [0, usize::from(row.fails_over)],
-        "{}: beside an alternate",
+        [usize::from(retried), usize::from(over)],
+        "{}, {others:?}: who was asked",
         row.name
     );
     assert_eq!(
         (seen.retries, seen.failovers),
-        (0, u64::from(row.fails_over)),
-        "{}",
+        (u64::from(retried), u64::from(over)),
+        "{}, {others:?}: retries and failovers",
         row.name
     );
-    seen.is(row, &table);
-    // With a controller: what it counts as a breach is nothing to the others.
-    let seen = observe(row, alternate, true).await;
-    let share = if row.share == Some("breach") {
-        Expected {
-            health: Verdict::Neutral,
-            breaker: Verdict::Neutral,
-            cooldown: Cooling::Left,
-            share: row.share,
-        }
-    } else {
-        Expected {
-            share: row.share,
-            ..table
-        }
+    seen.is(row, &expected);
+}
+
+/// What a controller counts as a breach is nothing to the others.
+async fn with_controller(row: &Row) {
+    let others = Others {
+        replica: false,
+        alternate: true,
     };
+    let is_breach = row.share == Some("breach");
+    let unless_breach = |verdict| if is_breach { Verdict::Neutral } else { verdict };
+    let expected = Expected {
+        health: unless_breach(row.health),
+        breaker: unless_breach(row.breaker),
+        cooldown: if is_breach { Cooling::Left } else { row.cooldown },
+        share: row.share,
+    };
+    let seen = observe(row, others, true).await;
     assert_eq!(
         seen.others,
         [0, usize::from(row.fails_over)],
         "{}: with a share",
         row.name
     );
-    seen.is(row, &share);
+    seen.is(row, &expected);
 }
 
 // [OUTCOME-1] [OUTCOME-2] [OUTCOME-4] [BREAKER-9] [RETRY-1] [RETRY-2] field faults K3, R3

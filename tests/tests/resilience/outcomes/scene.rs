@@ -15,7 +15,7 @@ use super::{Ask, Cooling, Ending, Row, Verdict};
 use crate::{provider, retries};
 
 /// Who could answer besides the endpoint that the row is about.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Others {
     /// Another endpoint of the same provider.
     pub(super) replica: bool,

@@ -85,11 +85,54 @@ fn a_client_waits_only_for_a_body_that_has_not_come() {
     assert_eq!(received(head(&mut reading, &format!("{waits}ab"))).1, "ab");
     assert!(!reading.owes());
     assert!(received(head(&mut reading, waits)).2);
-    assert_eq!(reading.owed(), CONTINUE);
-    reading.said(9);
-    assert_eq!(reading.owed(), b"100 Continue\r\n\r\n");
-    reading.owe_nothing();
+    assert_eq!(reading.next_to_say(false), None, "the body is not wanted yet");
+    assert_eq!(reading.next_to_say(true), Some(CONTINUE));
+    reading.finish_saying(&mut Vec::new());
     assert!(!reading.owes());
+}
+
+// [HTTP-11]
+#[test]
+fn what_is_said_ahead_of_an_answer_is_said_one_behind_the_other_and_to_its_end() {
+    let waits = "POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
+    // A client takes so many bytes at a time, and an interim response comes after so many takes.
+    for taken in 1..40 {
+        for after in 0..40 {
+            let mut reading = Reading::default();
+            received(head(&mut reading, waits));
+            let mut out = Vec::new();
+            for turn in 0..60 {
+                if turn == after {
+                    reading.say(|interim| interim.extend_from_slice(b"[interim]"));
+                }
+                let Some(next) = reading.next_to_say(true) else {
+                    continue;
+                };
+                let next = &next[..taken.min(next.len())];
+                out.extend_from_slice(next);
+                let length = next.len();
+                reading.said(length);
+            }
+            let text = String::from_utf8(out).unwrap();
+            let waited = std::str::from_utf8(CONTINUE).unwrap();
+            assert!(
+                text == format!("{waited}[interim]") || text == format!("[interim]{waited}"),
+                "{text}"
+            );
+        }
+    }
+    // What was begun is ended ahead of the answer, and what was not is left out but for the interim response.
+    for (said, left) in [(0, "[interim]"), (9, "100 Continue\r\n\r\n[interim]")] {
+        let mut reading = Reading::default();
+        received(head(&mut reading, waits));
+        assert_eq!(reading.next_to_say(true), Some(CONTINUE));
+        reading.said(said);
+        reading.say(|interim| interim.extend_from_slice(b"[interim]"));
+        let mut out = b"before ".to_vec();
+        reading.finish_saying(&mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("before {left}"));
+        assert_eq!(reading.next_to_say(true), None);
+    }
 }
 
 // [HTTP-48]

@@ -195,6 +195,32 @@ fn interim_responses_are_skipped() {
     assert_eq!(listed(&head.headers), [("x-a", "b")]);
 }
 
+// [NET-5]
+#[test]
+fn interim_responses_that_may_be_passed_on_are_kept_for_who_wants_them() {
+    let raw = "HTTP/1.1 100 Continue\r\nx-a: b\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\nlink: </b>\r\n\
+               Content-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: x-hop\r\nx-hop: 1\r\nTrailer: x\r\n\r\n\
+               HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    for size in 1..=raw.len() {
+        let mut reader = HeadReader::new(&Method::GET).keeping_interims(true);
+        let mut seen = Vec::new();
+        for piece in raw.as_bytes().chunks(size) {
+            drop(reader.feed(piece).unwrap());
+            let interims = reader.take_interims().into_iter();
+            seen.extend(interims.map(|interim| {
+                let fields = listed(&interim.headers).into_iter();
+                let fields: Vec<_> = fields.map(|(name, value)| format!("{name}: {value}")).collect();
+                (interim.status.as_u16(), fields.join(", "))
+            }));
+        }
+        let expected = [(103, "link: </a>, link: </b>".to_owned()), (102, String::new())];
+        assert_eq!(seen, expected, "in pieces of {size}");
+    }
+    let mut reader = HeadReader::new(&Method::GET);
+    drop(reader.feed(raw.as_bytes()).unwrap());
+    assert!(reader.take_interims().is_empty(), "nobody wants them");
+}
+
 // [NET-4] [NET-5]
 #[test]
 fn more_interim_responses_than_the_limit_are_refused() {

@@ -1,7 +1,7 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, Version};
 
-use super::{ResponseBody, ResponseHead, announced_trailers, keep_announced, write_response};
+use super::{ResponseBody, ResponseHead, announced_trailers, keep_announced, write_interim, write_response};
 
 fn fields(list: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut fields = HeaderMap::new();
@@ -24,6 +24,19 @@ fn written(headers: &HeaderMap, change: impl FnOnce(&mut ResponseHead<'_>)) -> S
     let mut out = b"before ".to_vec();
     write_response(&mut out, &head);
     String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn an_interim_response_is_its_status_and_its_fields() {
+    let mut out = b"before ".to_vec();
+    write_interim(
+        &mut out,
+        StatusCode::PROCESSING,
+        &fields(&[("link", "</a>"), ("link", "</b>")]),
+    );
+    write_interim(&mut out, StatusCode::from_u16(199).unwrap(), &HeaderMap::new());
+    let expected = "before HTTP/1.1 102 Processing\r\nlink: </a>\r\nlink: </b>\r\n\r\nHTTP/1.1 199 \r\n\r\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
 
 #[test]
