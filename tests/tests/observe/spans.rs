@@ -61,6 +61,15 @@ fn text<'s>(span: &'s Value, key: &str) -> &'s str {
     span[key].as_str().expect("text")
 }
 
+/// Fails unless `span` has these attributes.
+fn has(span: &Value, expected: &[(&str, &str)]) {
+    let fields = fields(span);
+    for (key, value) in expected {
+        let found = fields.get(*key).map(String::as_str);
+        assert_eq!(found, Some(*value), "{key} in {fields:?}");
+    }
+}
+
 fn asking(traceparent: &str, stream: bool) -> Vec<u8> {
     let header = format!("traceparent: {traceparent}\r\n");
     post("/v1/chat/completions", &header, chat_body("chat", stream))
@@ -97,18 +106,8 @@ async fn a_request_is_a_span_and_so_is_each_of_its_attempts_below_it() {
     assert!(gpu.request(0).await.all("traceparent").is_empty());
     assert_eq!(
         alt.request(0).await.all("traceparent"),
-        [format!("00-{TRACE}-{}-01", text(answered, "spanId"))]
+        [format!("00-{TRACE}-{}-01", self::text(answered, "spanId"))]
     );
-    let has = |span: &Value, expected: &[(&str, &str)]| {
-        let fields = fields(span);
-        for (key, value) in expected {
-            assert_eq!(
-                fields.get(*key).map(String::as_str),
-                Some(*value),
-                "{key} in {fields:?}"
-            );
-        }
-    };
     assert_eq!(
         (&request["name"], &request["kind"]),
         (&"chat chat".into(), &2.into())

@@ -147,7 +147,6 @@ pub(super) fn export(spans: &[Span]) -> Vec<u8> {
     serde_json::to_vec(&export).unwrap_or_default()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
 fn trace_id<S: Serializer>(id: &u128, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{id:032x}"))
 }
