@@ -64,7 +64,7 @@ pub use self::{
         StreamMode, Target,
     },
     name::{Name, model_name_fault},
-    observe::{Log, LogFormat, LogLevel, Metrics},
+    observe::{Log, LogFormat, LogLevel, Metrics, Tracing},
     preset::{Failover, Preset},
     provider::{
         AuthHeader, ClientTls, ConnectProxy, Connections, Dns, Endpoint, HttpVersion, Provider, Retries,
@@ -108,6 +108,8 @@ pub struct Config {
     pub log: Log,
     /// What is measured.
     pub metrics: Metrics,
+    /// What is traced.
+    pub tracing: Tracing,
 }
 
 /// Reads the configuration in the file at `path`, with variables from `environment`.

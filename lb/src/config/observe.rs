@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::Url;
+
 /// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
@@ -41,6 +43,15 @@ pub enum LogFormat {
     Json,
     /// Fields of their own in systemd's journal.
     Journald,
+}
+
+/// Which spans go where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tracing {
+    /// A collector that takes OTLP over HTTP, without the path of its spans; `None` is off.
+    pub endpoint: Option<Url>,
+    /// Part of requests that are traced.
+    pub sample_ratio: f64,
 }
 
 /// What is measured.

@@ -28,6 +28,8 @@ pub struct Metrics {
     pub(super) counts_usage: AtomicBool,
     /// Access lines that nobody wrote, since the writer was behind.
     pub access_log_dropped: IntCounter,
+    /// Spans that no collector got.
+    pub spans_dropped: IntCounter,
     /// 1 while the configuration that was read last is in force.
     reload_successful: IntGauge,
     /// Unix seconds of the last that came into force.
@@ -100,6 +102,10 @@ impl Metrics {
             access_log_dropped: make.counter(
                 "lb_access_log_dropped_total",
                 "Access lines that were not written since the writer was behind.",
+            ),
+            spans_dropped: make.counter(
+                "lb_spans_dropped_total",
+                "Spans that no collector got: it did not take them, or those before were not taken in time.",
             ),
             reload_successful: make.gauge(
                 "lb_config_last_reload_successful",

@@ -5,6 +5,7 @@
 //! a log.
 
 mod line;
+mod traced;
 mod writer;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use http_body::Body as _;
 
 use super::body::Body;
 use super::headers::Peer;
+use super::spans::{Hop, Trace};
 use super::worker::Worker;
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
@@ -43,11 +45,13 @@ impl Arrival {
         request: &Request<B>,
     ) -> Self {
         let begun = worker.now();
-        let logged = worker.shared.access.is_some();
-        let entry = logged.then(|| Entry {
+        let spans = worker.shared.spans.as_ref();
+        let trace = spans.and_then(|spans| spans.begin(request.headers(), peer.trusted));
+        let noted = trace.is_some() || worker.shared.access.is_some();
+        let entry = noted.then(|| Entry {
             worker: Arc::clone(worker),
             begun,
-            line: Some(Box::new(Line::new(unix, peer.ip, &id, request))),
+            line: Some(Box::new(Line::new(unix, peer.ip, &id, request).traced(trace))),
         });
         Self { id, begun, entry }
     }
@@ -117,15 +121,18 @@ impl Entry {
         (line.stream, line.exempt, line.bytes_in) = (sent.streaming, sent.exempt, length);
     }
 
-    /// An attempt begins.
-    pub(super) fn trying(&mut self, attempt: &Attempt) {
-        let Some(line) = &mut self.line else { return };
+    /// An attempt begins; gives its span, where the request is traced.
+    pub(super) fn trying(&mut self, attempt: &Attempt) -> Option<Hop> {
+        let line = self.line.as_mut()?;
+        let hop = line.traced.map(Trace::hop);
         line.attempts.push(Tried {
+            span: hop.map_or(0, |hop| hop.span),
             link: attempt.place(),
             endpoint: Arc::clone(&attempt.claim().endpoint),
             started: attempt.started(),
             ended: None,
         });
+        hop
     }
 
     /// An attempt has ended so; it is the last of its endpoint that is open.
@@ -163,6 +170,9 @@ impl Entry {
     fn hand_over(&mut self, ending: &Ending) {
         let Some(mut line) = self.line.take() else { return };
         line.end(ending, self.begun);
+        if let (Some(trace), Some(spans)) = (line.traced, &self.worker.shared.spans) {
+            spans.send(traced::spans(&line, trace));
+        }
         if let Some(log) = &self.worker.shared.access {
             log.write(line);
         }
@@ -185,7 +195,7 @@ impl Drop for Entry {
 }
 
 /// The trace that a client says its request belongs to, by the W3C's `traceparent`; 0 where it says none.
-fn trace_id(headers: &HeaderMap) -> u128 {
+pub(super) fn trace_id(headers: &HeaderMap) -> u128 {
     let parsed = headers.get("traceparent").and_then(|value| {
         let text = value.to_str().ok()?;
         let (version, rest) = text.split_once('-')?;

@@ -8,6 +8,7 @@ use http_body::Body as _;
 
 use super::access::{Arrival, Ending, Entry};
 use super::body::Body;
+use super::spans::Hop;
 use super::worker::Worker;
 use crate::metrics::RequestOutcome;
 use crate::policy::outcome::Ended;
@@ -64,12 +65,10 @@ impl Account {
         self.whole = now;
     }
 
-    /// An attempt begins.
-    pub(super) fn trying(&mut self, attempt: &Attempt) {
+    /// An attempt begins; gives its span, where the request is traced.
+    pub(super) fn trying(&mut self, attempt: &Attempt) -> Option<Hop> {
         self.tried.get_or_insert_with(|| attempt.started());
-        if let Some(entry) = &mut self.entry {
-            entry.trying(attempt);
-        }
+        self.entry.as_mut()?.trying(attempt)
     }
 
     /// An attempt has ended so, or was committed.

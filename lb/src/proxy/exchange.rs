@@ -18,6 +18,7 @@ use super::peek::Lead;
 use super::prepare::Prepared;
 use super::relay::Relay;
 use super::rename;
+use super::spans::Hop;
 use super::timer::{earlier, until};
 use super::tunnel::Tunnel;
 use super::worker::{Live, Worker};
@@ -36,8 +37,15 @@ use head::{is_event_stream, judge_head};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
-/// What is asked of the providers, and where their interim responses go, if anywhere.
-pub(super) type Asking<'a> = (&'a Prepared, Option<&'a Interims<'a>>);
+/// What is asked of the providers.
+#[derive(Clone, Copy)]
+pub(super) struct Errand<'a> {
+    pub(super) prepared: &'a Prepared,
+    /// Where their interim responses go, if anywhere.
+    pub(super) interims: Option<&'a Interims<'a>>,
+    /// The attempt's span, where the request is traced.
+    pub(super) hop: Option<Hop>,
+}
 
 /// What one attempt came to.
 struct Tried {
@@ -63,9 +71,10 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    (prepared, interims): Asking<'_>,
+    errand: Errand<'_>,
     mut account: Account,
 ) -> Result<Response<Body>, Refusal> {
+    let prepared = errand.prepared;
     let begun = worker.now();
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
@@ -103,16 +112,16 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        account.trying(&attempt);
+        let hop = account.trying(&attempt);
+        let errand = Errand { hop, ..errand };
         let (settled, tried) = match attempt.hedging().filter(|_| prepared.upgrade.is_none()) {
             None => {
-                let asking = (prepared, interims);
-                let tried = try_once(worker, live, &mut attempt, asking, fresh, total).await;
+                let tried = try_once(worker, live, &mut attempt, errand, fresh, total).await;
                 settle(worker, &mut run, &mut account, attempt, tried)
             }
             // Boxed, so that requests without hedges do not carry its room.
             Some(hedging) => {
-                let request = (worker.as_ref(), live, (prepared, interims), total);
+                let request = (worker.as_ref(), live, errand, total);
                 Box::pin(hedged(
                     request,
                     (&mut run, &mut account),
@@ -182,7 +191,7 @@ async fn try_once(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
-    asking: Asking<'_>,
+    errand: Errand<'_>,
     fresh: bool,
     total: Option<Instant>,
 ) -> Tried {
@@ -191,7 +200,7 @@ async fn try_once(
         .visit_deadline()
         .filter(|visit| total.is_none_or(|total| *visit < total));
     let total = visit.or(total);
-    let mut tried = try_by(worker, live, attempt, asking, fresh, total).await;
+    let mut tried = try_by(worker, live, attempt, errand, fresh, total).await;
     if visit.is_some() && tried.ended == Ended::TotalDeadline {
         tried.ended = Ended::VisitDeadline;
     }
@@ -203,12 +212,12 @@ async fn try_by(
     worker: &Worker,
     live: &Live,
     attempt: &mut Attempt,
-    asking: Asking<'_>,
+    errand: Errand<'_>,
     fresh: bool,
     total: Option<Instant>,
 ) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let Some(sent) = send(worker, live, attempt, asking, fresh, deadline).await else {
+    let Some(sent) = send(worker, live, attempt, errand, fresh, deadline).await else {
         let after = worker.now().since(attempt.started());
         return Tried {
             ended: ending(after),
@@ -235,12 +244,24 @@ async fn send(
     worker: &Worker,
     live: &Live,
     attempt: &Attempt,
-    (prepared, interims): Asking<'_>,
+    errand: Errand<'_>,
     fresh: bool,
     deadline: Option<Instant>,
 ) -> Option<Result<Response<Incoming>, net::Error>> {
+    let Errand {
+        prepared,
+        interims,
+        hop,
+    } = errand;
     let claim = attempt.claim();
     let provider = claim.provider();
+    // What comes last takes the place of whatever has the same name.
+    let traced = hop.filter(|_| provider.config.propagate_trace).map(|hop| {
+        let field = (HeaderName::from_static("traceparent"), hop.traceparent());
+        let fields: Vec<_> = provider.fields.iter().cloned().chain([field]).collect();
+        fields
+    });
+    let fields = traced.as_deref().unwrap_or(&provider.fields);
     let route = &live.routes[claim.endpoint.id];
     let mut outgoing = prepared.outgoing(attempt);
     let mut streamed = outgoing.streamed.take();
@@ -255,7 +276,7 @@ async fn send(
         method: &prepared.method,
         target: &outgoing.target,
         host: &route.host,
-        headers: prepared.headers.fields(&provider.fields, &passes),
+        headers: prepared.headers.fields(fields, &passes),
         body: outgoing.body.pieces(),
         trailers: prepared.trailers(),
         takes_trailers: prepared.headers.takes_trailers(),

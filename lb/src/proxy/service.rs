@@ -14,7 +14,7 @@ use super::asked::Asked;
 use super::auth::Client;
 use super::body::Body;
 use super::error::Refusal;
-use super::exchange::exchange;
+use super::exchange::{Errand, exchange};
 use super::headers::{self, Forwardable, Peer};
 use super::http1::Ahead;
 use super::incoming::Incoming;
@@ -295,8 +295,12 @@ impl<'a> Scene<'a> {
         account: Account,
     ) -> Result<Response<Body>, Refusal> {
         let interims = Interims::to(self.ahead, version, &route.config.response_headers);
-        let to = (prepared, interims.as_ref());
-        let mut response = exchange(self.worker, live, chain, sent, to, account).await?;
+        let errand = Errand {
+            prepared,
+            interims: interims.as_ref(),
+            hop: None,
+        };
+        let mut response = exchange(self.worker, live, chain, sent, errand, account).await?;
         headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS
             && let Some(protocol) = &prepared.upgrade

@@ -263,6 +263,7 @@ fn worker(config: &Config, address: std::net::SocketAddr, protocol: Protocol) ->
         buffers: Arc::new(Budget::new(1 << 20)),
         via: Via::new(1),
         access: None,
+        spans: None,
         drain: watch::Sender::new(Drain::No),
         started: 0,
     };

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::access::AccessLog;
 use super::auth::ClientKeys;
 use super::budget::Budget;
+use super::spans::Spans;
 use super::via::Via;
 use crate::clock::Clock;
 use crate::config;
@@ -30,6 +31,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Where a line for each request goes.
     pub access: Option<AccessLog>,
+    /// Where spans go.
+    pub spans: Option<Spans>,
     /// What request bodies may hold.
     pub buffers: Arc<Budget>,
     /// What this process is called on requests that pass.

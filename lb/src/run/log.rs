@@ -3,9 +3,9 @@
 use std::io::{IsTerminal as _, stderr};
 
 use super::StartError;
-use crate::config::{Log, LogFormat};
+use crate::config::{Log, LogFormat, Tracing, Url};
 use crate::metrics::Metrics;
-use crate::proxy::{self, AccessLog, Writer};
+use crate::proxy::{self, AccessLog, Exporter, Spans, Writer};
 
 /// The form of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,15 @@ fn is_journal() -> bool {
         return false;
     };
     told.is_some_and(|told| told == format!("{}:{}", seen.st_dev, seen.st_ino))
+}
+
+/// Starts to send spans, where that is wanted.
+pub(super) fn spans(tracing: &Tracing, metrics: &Metrics) -> Result<Option<(Spans, Exporter)>, StartError> {
+    let start = |url: &Url| {
+        let dropped = metrics.spans_dropped.clone();
+        Spans::start(url.clone(), tracing.sample_ratio, dropped).map_err(StartError::Thread)
+    };
+    tracing.endpoint.as_ref().map(start).transpose()
 }
 
 /// Starts the access log, where one is wanted.

@@ -45,7 +45,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::net::Client;
-use crate::proxy::{Budget, Drain, Shared, Via, Writer};
+use crate::proxy::{Budget, Drain, Exporter, Shared, Via, Writer};
 
 use self::control::Control;
 use self::current::{Current, live};
@@ -79,7 +79,7 @@ pub struct Daemon {
     admin: SocketAddr,
     threads: Vec<JoinHandle<()>>,
     /// Ends last: the others have lines for it.
-    writer: Option<Writer>,
+    recorders: Recorders,
     /// Who wants a reload.
     requests: mpsc::Receiver<Request>,
 }
@@ -103,7 +103,7 @@ impl Daemon {
         let renamed = Arc::new(Notify::new());
         let nameless = Names::new(resolver, Arc::clone(&renamed));
         let current = Current::first(config, nameless.next(config), shards(count))?;
-        let (shared, writer) = shared(&current)?;
+        let (shared, recorders) = shared(&current)?;
         let shared = Arc::new(shared);
         let token = keys::admin_token(&config.admin)?;
         let (kernel, observing) = Kernel::start(
@@ -155,7 +155,7 @@ impl Daemon {
             renamed,
             admin: admin_address,
             threads,
-            writer,
+            recorders,
             requests,
         })
     }
@@ -212,8 +212,12 @@ impl Daemon {
                 tracing::error!("a thread panicked");
             }
         }
-        if let Some(writer) = self.writer {
+        let (writer, exporter) = self.recorders;
+        if let Some(writer) = writer {
             writer.finish(LAST_LINES);
+        }
+        if let Some(exporter) = exporter {
+            exporter.finish(LAST_LINES);
         }
     }
 
@@ -237,12 +241,16 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long the last access lines may take. Where nobody reads them lb ends all the same.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-fn shared(current: &Current) -> Result<(Shared, Option<Writer>), StartError> {
+/// The threads that write access lines and send spans.
+type Recorders = (Option<Writer>, Option<Exporter>);
+
+fn shared(current: &Current) -> Result<(Shared, Recorders), StartError> {
     let config = &current.config;
     let clock = Clock::start();
     let metrics = Arc::new(Metrics::new(&edges(config)));
     let live = live(current, current.routes(None), (&metrics, None, clock.now()));
     let (access, writer) = log::access(&config.log, &metrics)?.unzip();
+    let (spans, exporter) = log::spans(&config.tracing, &metrics)?.unzip();
     let shared = Shared {
         live: ArcSwap::from_pointee(live),
         metrics,
@@ -255,8 +263,9 @@ fn shared(current: &Current) -> Result<(Shared, Option<Writer>), StartError> {
             .unwrap_or_default()
             .as_secs(),
         access,
+        spans,
     };
-    Ok((shared, writer))
+    Ok((shared, (writer, exporter)))
 }
 
 /// The edges of the first-token histogram.

@@ -81,6 +81,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.workers", old.server.workers != new.server.workers),
         ("kernel", old.kernel != new.kernel),
         ("log", old.log != new.log),
+        ("tracing", old.tracing != new.tracing),
         ("the buckets of lb_first_token_seconds", edges(old) != edges(new)),
     ];
     let differing = differing.into_iter().filter(|(_, differs)| *differs);

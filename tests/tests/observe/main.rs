@@ -6,6 +6,7 @@ mod access;
 mod counts;
 mod degraded;
 mod sdk;
+mod spans;
 mod spoken;
 mod trace;
 

@@ -29,11 +29,6 @@ pub(super) const LATER: &[Later] = &[
         "the model API's database",
     ),
     later("log.content", "false", "logging prompts and completions"),
-    later(
-        "tracing",
-        "{ otlp_endpoint: null, sample_ratio: 0.01 }",
-        "sending spans",
-    ),
 ];
 
 /// A key of which only some words work yet.

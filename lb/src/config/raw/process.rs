@@ -145,7 +145,7 @@ pub(in crate::config) struct Metrics {
 }
 
 /// Spans for a collector.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Tracing {
     /// http://host:port of an OTLP collector; null is off.

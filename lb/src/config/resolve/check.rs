@@ -36,7 +36,7 @@ pub(super) fn guard(cx: &mut Context<'_>, raw: &raw::Kernel) {
     }
 }
 
-pub(super) fn store_and_tracing(cx: &mut Context<'_>, file: &raw::File) {
+pub(super) fn store(cx: &mut Context<'_>, file: &raw::File) {
     if let Some(url) = file.store.as_ref().and_then(|store| store.url.as_ref()) {
         let scheme = url.value.split("://").next().unwrap_or_default();
         if matches!(scheme, "postgres" | "postgresql") {
@@ -44,12 +44,4 @@ pub(super) fn store_and_tracing(cx: &mut Context<'_>, file: &raw::File) {
             cx.report(Diagnostic::error("E310", url.span, message).help("use sqlite:///path"));
         }
     }
-    let Some(tracing) = &file.tracing else { return };
-    if let Some(endpoint) = &tracing.otlp_endpoint {
-        let message = "this build of lb does not send spans";
-        cx.report(Diagnostic::error("E310", endpoint.span, message).help("leave otlp_endpoint out"));
-    }
-    cx.require(&tracing.sample_ratio, "E254", "lie in [0, 1]", |ratio| {
-        (0.0..=1.0).contains(ratio)
-    });
 }

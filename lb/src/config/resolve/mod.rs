@@ -66,7 +66,8 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
     let log = process::log(&mut cx, file.log.as_ref());
     let metrics = process::metrics(&mut cx, file.metrics.as_ref(), &models, &presets);
     let kernel = kernel::kernel(&mut cx, file.kernel.as_ref());
-    check::store_and_tracing(&mut cx, file);
+    let tracing = process::tracing(&mut cx, file.tracing.as_ref());
+    check::store(&mut cx, file);
     later::check(&mut cx);
     cx.diagnostics
         .sort_by_key(|diagnostic| diagnostic.primary.span.start);
@@ -87,6 +88,7 @@ pub(super) fn resolve<'a>(file: &raw::File, document: &'a Document) -> (Config, 
         kernel,
         log,
         metrics,
+        tracing,
     };
     (config, cx)
 }

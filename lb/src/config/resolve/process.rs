@@ -4,10 +4,11 @@ use std::num::NonZeroU16;
 
 use http::HeaderName;
 
+use super::bound;
 use super::context::{Context, DAY_MS, NULL, Whole};
 use crate::config::{
-    Cidr, Log, LogFormat, LogLevel, Metrics, Model, Preset, Reveal, Server, diagnostic::Diagnostic,
-    path::Path, raw, span::Spanned,
+    Cidr, Host, Log, LogFormat, LogLevel, Metrics, Model, Preset, Reveal, Scheme, Server, Tracing, Url,
+    diagnostic::Diagnostic, path::Path, raw, span::Spanned,
 };
 
 pub(super) fn server(cx: &mut Context<'_>, raw: Option<&raw::Server>) -> Server {
@@ -107,6 +108,33 @@ pub(super) fn log(cx: &mut Context<'_>, raw: Option<&raw::Log>) -> Log {
         },
         access: cx.flag(&at, "access", &raw.access, true),
     }
+}
+
+pub(super) fn tracing(cx: &mut Context<'_>, raw: Option<&raw::Tracing>) -> Tracing {
+    let at = Path::top("tracing");
+    let nothing = raw::Tracing::default();
+    let raw = raw.unwrap_or(&nothing);
+    cx.setting(&at, "otlp_endpoint", &raw.otlp_endpoint, Some(NULL.to_owned()));
+    cx.require(&raw.sample_ratio, "E254", "lie in [0, 1]", |ratio| {
+        (0.0..=1.0).contains(ratio)
+    });
+    cx.require(
+        &raw.otlp_endpoint,
+        "E311",
+        "be http:// with a host and perhaps a port and a path",
+        |url| collector(url).is_some(),
+    );
+    Tracing {
+        endpoint: raw.otlp_endpoint.as_ref().and_then(|url| collector(&url.value)),
+        sample_ratio: bound::ratio(cx, &at, "sample_ratio", &raw.sample_ratio, 0.01),
+    }
+}
+
+/// Where spans can be sent: there is no TLS on the way, and no socket file.
+fn collector(url: &str) -> Option<Url> {
+    let url: Url = url.parse().ok()?;
+    let plain = url.scheme() == Scheme::Http && !matches!(url.host(), Host::Socket(_));
+    (plain && url.query().is_none()).then_some(url)
 }
 
 pub(super) fn metrics(

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use http::{HeaderValue, Method, Request, StatusCode};
 use serde::Serialize;
 
-use super::{Ending, trace_id};
+use super::{Ending, Trace, trace_id};
 use crate::metrics::AttemptOutcome;
 use crate::policy::time::{Instant, millis};
 use crate::upstream::{Chain, Endpoint, Link};
@@ -21,12 +21,14 @@ pub(super) struct Line {
     id: usize,
     path: usize,
     /// Since the epoch, at the request's head.
-    unix: Duration,
+    pub(super) unix: Duration,
     client: IpAddr,
     method: Method,
     /// 0 where there is none.
     trace: u128,
     pub(super) chain: Option<Arc<Chain>>,
+    /// What its spans are called, where it is traced.
+    pub(super) traced: Option<Trace>,
     pub(super) stream: bool,
     pub(super) exempt: bool,
     pub(super) status: Option<StatusCode>,
@@ -42,6 +44,8 @@ pub(super) struct Tried {
     pub(super) link: usize,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) started: Instant,
+    /// What its span is called; 0 where there is none.
+    pub(super) span: u64,
     /// How, and after how long; `None` where the client left before.
     pub(super) ended: Option<(AttemptOutcome, Duration)>,
 }
@@ -65,6 +69,7 @@ impl Line {
             method: request.method().clone(),
             trace: trace_id(request.headers()),
             chain: None,
+            traced: None,
             stream: false,
             exempt: false,
             status: None,
@@ -72,6 +77,25 @@ impl Line {
             attempts: Vec::new(),
             ended: None,
         }
+    }
+
+    /// As it is, but traced. A trace that begins here is the line's.
+    pub(super) fn traced(mut self, trace: Option<Trace>) -> Self {
+        self.traced = trace;
+        self.trace = trace.map_or(self.trace, |trace| trace.id);
+        self
+    }
+
+    /// When its request's head was there, and how long it took.
+    pub(super) fn span_of_time(&self) -> (Instant, Duration) {
+        let ended = self.ended.as_ref();
+        ended.map_or_else(Default::default, |(ending, begun)| (*begun, ending.total))
+    }
+
+    /// What the provider of an attempt calls the model.
+    pub(super) fn upstream_model(&self, tried: &Tried) -> Option<&str> {
+        let link = self.chain.as_deref()?.links.get(tried.link)?;
+        link.upstream_model.as_deref()
     }
 
     pub(super) fn known_as(&mut self, key: &str) {
@@ -180,8 +204,8 @@ pub(super) struct Record<'a> {
 /// One attempt of a line.
 #[derive(Debug, Serialize)]
 pub(super) struct AttemptRecord<'a> {
-    provider: &'a str,
-    endpoint: &'a str,
-    outcome: &'static str,
+    pub(super) provider: &'a str,
+    pub(super) endpoint: &'a str,
+    pub(super) outcome: &'static str,
     ms: f64,
 }

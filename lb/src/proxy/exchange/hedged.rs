@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-use super::{Asking, Tried, settle, try_once};
+use super::{Errand, Tried, settle, try_once};
 use crate::policy::outcome::Ended;
 use crate::policy::time::Instant;
 use crate::proxy::account::Account;
@@ -17,7 +17,7 @@ use crate::proxy::worker::{Live, Worker};
 use crate::upstream::{Attempt, Hedging, Run, Settled};
 
 /// What is the same for both: by whom, under which settings, what is sent, and when it has to be over.
-type Request<'a> = (&'a Worker, &'a Live, Asking<'a>, Option<Instant>);
+type Request<'a> = (&'a Worker, &'a Live, Errand<'a>, Option<Instant>);
 
 /// Which of the two has ended.
 enum Ran {
@@ -43,10 +43,16 @@ pub(super) async fn hedged(
         let tried = first.await;
         return settle(worker, run, account, attempt, tried);
     };
-    account.trying(&hedge);
     // Two would be mixed, so that only the first one's interim responses are the client's.
-    let silent = (request.0, request.1, (request.2.0, None), request.3);
-    let mut second = Box::pin(tried(silent, &mut hedge, false));
+    let silent = |hop| {
+        let errand = Errand {
+            interims: None,
+            hop,
+            ..request.2
+        };
+        (request.0, request.1, errand, request.3)
+    };
+    let mut second = Box::pin(tried(silent(account.trying(&hedge)), &mut hedge, false));
     loop {
         let (ran, ended) = either(first.as_mut(), second.as_mut()).await;
         match ran {
@@ -55,7 +61,9 @@ pub(super) async fn hedged(
                 match settle(worker, run, account, attempt, ended) {
                     (Settled::Again(same), _) => {
                         attempt = same;
-                        account.trying(&attempt);
+                        let hop = account.trying(&attempt);
+                        let errand = Errand { hop, ..request.2 };
+                        let request = (request.0, request.1, errand, request.3);
                         first = Box::pin(tried(request, &mut attempt, true));
                     }
                     (Settled::Yielded, _) => {
@@ -74,8 +82,8 @@ pub(super) async fn hedged(
                 match settle(worker, run, account, hedge, ended) {
                     (Settled::Again(same), _) => {
                         hedge = same;
-                        account.trying(&hedge);
-                        second = Box::pin(tried(silent, &mut hedge, true));
+                        let hop = account.trying(&hedge);
+                        second = Box::pin(tried(silent(hop), &mut hedge, true));
                     }
                     (Settled::Yielded, _) => {
                         let ended = first.await;
@@ -92,8 +100,8 @@ pub(super) async fn hedged(
     }
 }
 
-async fn tried((worker, live, asking, total): Request<'_>, attempt: &mut Attempt, fresh: bool) -> Tried {
-    try_once(worker, live, attempt, asking, fresh, total).await
+async fn tried((worker, live, errand, total): Request<'_>, attempt: &mut Attempt, fresh: bool) -> Tried {
+    try_once(worker, live, attempt, errand, fresh, total).await
 }
 
 /// The one of two that ends first; of two that have ended the first.
