@@ -56,6 +56,7 @@ async fn a_probe_that_is_not_let_in_says_nothing_about_the_endpoint() {
     })
     .await;
     assert_eq!(lb.endpoint("gpu", 0).await["state"], "healthy");
+    lb.logged(&["probes are not let in"]).await;
     assert_eq!(lb.count(&["probes are not let in"]), 1);
     assert_eq!(
         provider.request(0).await.header("authorization"),
