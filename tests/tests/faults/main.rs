@@ -19,7 +19,7 @@
 //! | H1, H4 | lengths that lie; connections not read to their end | `framing`, `endings/ends` |
 //! | H2 | lengths after a rewrite, hop-by-hop fields | `framing`, `secrets`, `front/bodies` |
 //! | H5 | label and bytes of an encoding stay together | `parsing` |
-//! | H6 | not taken up: responses pass as they are | |
+//! | H6 | event streams ask proxies not to hold them back | `streams/heads` |
 //! | H8 | bodies too large to hold are streamed once | `front/bodies` |
 //! | X1, X2 | each attempt has its own credentials, and nobody else's | `secrets`, `upstream/http2` |
 //! | X3 | aliases in requests and, where wanted, in answers | `secrets`, `front/rename` |
@@ -31,6 +31,7 @@
 mod connections;
 mod endings;
 mod framing;
+mod health;
 mod parsing;
 mod retries;
 mod secrets;
