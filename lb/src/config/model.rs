@@ -68,6 +68,11 @@ pub enum Affinity {
 }
 
 impl Affinity {
+    /// Whether a request's body says it.
+    pub const fn is_of_body(&self) -> bool {
+        matches!(self, Self::FirstMessages | Self::PromptCacheKey)
+    }
+
     /// Its name in answers, without that of a header.
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -21,8 +21,8 @@ pub(super) struct Asked {
     pub(super) stream: bool,
     /// Whether the provider is to keep the answer; `None` where there is no saying.
     pub(super) stored: Option<bool>,
-    /// Where its JSON says which conversation it belongs to.
-    pub(super) members: Members,
+    /// Where its JSON says which conversation it belongs to, where that was wanted.
+    pub(super) members: Option<Box<Members>>,
 }
 
 /// Where a request names its model.
@@ -81,8 +81,8 @@ impl From<Fault> for Refusal {
 }
 
 impl Reading {
-    /// For a body with these fields.
-    pub(super) fn new(headers: &HeaderMap) -> Result<Self, Refusal> {
+    /// For a body with these fields; `noting` which conversation it belongs to.
+    pub(super) fn new(headers: &HeaderMap, noting: bool) -> Result<Self, Refusal> {
         if is_encoded(headers) {
             return Ok(Self::Opaque);
         }
@@ -92,6 +92,7 @@ impl Reading {
         match boundary {
             Some(Ok(boundary)) => Ok(Self::Form(Box::new(Form::new(boundary)))),
             Some(Err(fault)) => Err(Fault::Form(fault).into()),
+            None if noting => Ok(Self::Json(Scanner::noting())),
             None => Ok(Self::Json(Scanner::new())),
         }
     }
@@ -109,7 +110,7 @@ impl Reading {
     pub(super) fn so_far(&self, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
         match self {
             Self::Opaque => elsewhere().map(opaque),
-            Self::Json(scanner) => json(scanner.so_far().clone(), scanner.members().clone(), || None),
+            Self::Json(scanner) => json(scanner.so_far().clone(), members(scanner), || None),
             Self::Form(form) => of_form(form.fields().clone(), || None),
         }
     }
@@ -120,7 +121,7 @@ impl Reading {
         let found = match self {
             Self::Opaque => elsewhere().map(opaque),
             Self::Json(scanner) => {
-                let members = scanner.members().clone();
+                let members = members(&scanner);
                 match scanner.finish().map_err(Fault::Json) {
                     Ok(envelope) => json(envelope, members, elsewhere),
                     Err(fault) if fault.is_foreign() => match elsewhere() {
@@ -149,11 +150,19 @@ pub(super) fn opaque((model, place): (String, Place)) -> Asked {
         place,
         stream: false,
         stored: None,
-        members: Members::default(),
+        members: None,
     }
 }
 
-fn json(envelope: Envelope, members: Members, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
+fn members(scanner: &Scanner) -> Option<Box<Members>> {
+    scanner.members().cloned().map(Box::new)
+}
+
+fn json(
+    envelope: Envelope,
+    members: Option<Box<Members>>,
+    elsewhere: impl FnOnce() -> Elsewhere,
+) -> Option<Asked> {
     let Envelope {
         model,
         model_span,
@@ -179,7 +188,7 @@ fn of_form(fields: multipart::Fields, elsewhere: impl FnOnce() -> Elsewhere) -> 
         place,
         stream: fields.stream,
         stored: None,
-        members: Members::default(),
+        members: None,
     })
 }
 

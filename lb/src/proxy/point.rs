@@ -9,6 +9,7 @@ use super::headers::Peer;
 use super::receive::Payload;
 use crate::config::{Affinity, HashKey};
 use crate::policy::balance::{hash, hash_long};
+use crate::wire::envelope::Members;
 
 /// The point of a request with these fields from `peer`, of this conversation; `None` where it has no such key.
 pub(super) fn point(
@@ -32,12 +33,15 @@ pub(super) fn conversation(
     asked: &Asked,
     payload: &Payload,
 ) -> Option<u64> {
-    let members = &asked.members;
-    let text = |span: &Range<usize>| (!span.is_empty()).then(|| payload.span(span.clone()));
+    let text = |member: fn(&Members) -> &Range<usize>| {
+        let span = asked.members.as_deref().map(member);
+        span.filter(|span| !span.is_empty())
+            .map(|span| payload.span(span.clone()))
+    };
     match affinity {
-        Affinity::FirstMessages => text(&members.opening).map(|opening| hash_long(&opening)),
+        Affinity::FirstMessages => text(|members| &members.opening).map(|opening| hash_long(&opening)),
         Affinity::Header(name) => headers.get(name).map(|value| hash(value.as_bytes())),
-        Affinity::PromptCacheKey => text(&members.cache_key).map(|key| hash(&key)),
+        Affinity::PromptCacheKey => text(|members| &members.cache_key).map(|key| hash(&key)),
     }
 }
 

@@ -97,10 +97,10 @@ struct Reception<'a> {
 }
 
 /// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
-/// query's, else the route's.
+/// query's, else the route's. With `noting` it is noted which conversation it belongs to.
 pub(super) async fn receive<B>(
     request: &mut Request<Option<B>>,
-    default_model: Option<&str>,
+    (default_model, noting): (Option<&str>, bool),
     rules: Rules,
     room: Room<'_>,
 ) -> Result<(Asked, Payload), Refusal>
@@ -114,7 +114,7 @@ where
     if is_encoded(request.headers()) && named_elsewhere(request, default_model).is_none() {
         return Err(Refusal::Encoding);
     }
-    let mut reading = Reading::new(request.headers())?;
+    let mut reading = Reading::new(request.headers(), noting)?;
     let mut reception = Reception::new(rules, room);
     while let Some(chunk) = reception.next(request.body_mut()).await? {
         if let Err(fault) = reading.feed(&chunk) {

@@ -194,7 +194,13 @@ impl<'a> Scene<'a> {
         request: &mut Asking,
     ) -> Result<Response<Body>, Refusal> {
         let default = route.config.default_model.as_deref();
-        let (asked, payload) = receive(request, default, self.rules, self.room(live)).await?;
+        let (asked, payload) = receive(
+            request,
+            (default, live.table.asks_for_conversations()),
+            self.rules,
+            self.room(live),
+        )
+        .await?;
         let found = live
             .table
             .find(&asked.model)

@@ -62,6 +62,11 @@ impl Table {
             .iter()
             .map(|model| Built::new(model, config, context))
             .collect();
+        let by_conversation = config
+            .models
+            .iter()
+            .filter_map(|model| model.affinity.as_ref())
+            .any(config::Affinity::is_of_body);
         let mut table = Self {
             exact: Exact::default(),
             families: Vec::new(),
@@ -69,6 +74,7 @@ impl Table {
             providers,
             pools: models.iter().flat_map(Built::pools).collect(),
             models: models.iter().map(Built::model).collect(),
+            by_conversation,
             chains: Vec::new(),
             listed: Vec::new(),
             cooldowns: Cooldowns::default(),

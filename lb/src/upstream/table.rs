@@ -24,6 +24,8 @@ pub struct Table {
     pub(super) listed: Vec<Listed>,
     pub(super) cooldowns: Cooldowns,
     pub(super) routes: Vec<Arc<Route>>,
+    /// Whether any model tells conversations apart by what bodies say.
+    pub(super) by_conversation: bool,
 }
 
 /// Chains by exact name.
@@ -51,6 +53,11 @@ impl Table {
                 .map(|(_, chain)| chain)
         };
         self.exact.get(name).or_else(family).or(self.any.as_ref())
+    }
+
+    /// Whether bodies have to be asked which conversation they belong to.
+    pub fn asks_for_conversations(&self) -> bool {
+        self.by_conversation
     }
 
     /// The names that clients can be told, in definition order. Patterns are no names.

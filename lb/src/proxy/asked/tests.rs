@@ -20,7 +20,7 @@ fn named(model: &str) -> (String, Place) {
 
 /// What a body of these bytes asks for, byte by byte.
 fn read(headers: &HeaderMap, body: &str, elsewhere: &Elsewhere) -> Result<(String, Place), Refusal> {
-    let mut reading = Reading::new(headers)?;
+    let mut reading = Reading::new(headers, false)?;
     for byte in body.as_bytes().chunks(1) {
         match reading.feed(byte) {
             Err(fault) if fault.is_foreign() && elsewhere.is_some() => reading = Reading::Opaque,
@@ -114,7 +114,7 @@ fn a_compressed_body_is_not_looked_into() {
 // [BODY-3]
 #[test]
 fn a_model_is_known_as_soon_as_its_value_is_complete() {
-    let mut reading = Reading::new(&HeaderMap::new()).expect("readable");
+    let mut reading = Reading::new(&HeaderMap::new(), false).expect("readable");
     reading.feed(br#"{"x":[1,2],"model":"a"#).expect("JSON");
     assert_eq!(reading.so_far(|| Some(named("b"))), None);
     reading.feed(br#"b","stream":tr"#).expect("JSON");

@@ -47,7 +47,7 @@ fn a_request_without_the_header_has_no_key() {
 }
 
 fn whole(body: &str, chunk: usize) -> (Asked, Payload) {
-    let mut reading = Reading::new(&HeaderMap::new()).expect("JSON");
+    let mut reading = Reading::new(&HeaderMap::new(), true).expect("JSON");
     let mut pieces = Pieces::default();
     for chunk in body.as_bytes().chunks(chunk) {
         reading.feed(chunk).expect("valid");

@@ -165,9 +165,11 @@ async fn a_compressed_body_needs_another_place_for_its_model() {
     let gzip = http::HeaderValue::from_static("gzip");
     let mut request = Request::new(Some(body(&["\u{1f}"])));
     request.headers_mut().insert("content-encoding", gzip);
-    let refused = receive(&mut request, None, rules(), room).await.map(drop);
+    let refused = receive(&mut request, (None, false), rules(), room)
+        .await
+        .map(drop);
     assert_eq!(refused, Err(Refusal::Encoding));
-    let (asked, _) = receive(&mut request, Some("m"), rules(), room)
+    let (asked, _) = receive(&mut request, (Some("m"), false), rules(), room)
         .await
         .expect("named");
     assert_eq!(asked.model, "m");
@@ -179,7 +181,13 @@ async fn received(
     budget: &Arc<Budget>,
 ) -> Result<(Asked, Payload), Refusal> {
     let room = Room { replay_bytes, budget };
-    receive(&mut Request::new(Some(body(chunks))), None, rules(), room).await
+    receive(
+        &mut Request::new(Some(body(chunks))),
+        (None, false),
+        rules(),
+        room,
+    )
+    .await
 }
 
 // [BODY-3]

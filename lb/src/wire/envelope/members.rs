@@ -11,13 +11,17 @@ use super::string::Text;
 pub struct Members {
     /// The value of `prompt_cache_key`, its quotes included.
     pub cache_key: Range<usize>,
-    /// The value of `id`, its quotes included.
-    pub id: Range<usize>,
     /// The beginning of `messages` or `input`: up to the end of the first message of a user, which stays the same while
     /// the conversation goes on; all of it where there is none, or where it is a string.
     pub opening: Range<usize>,
-    /// The value of `previous_response_id`, its quotes included.
-    pub previous: Range<usize>,
+}
+
+/// What is noted of a body whose conversation is wanted. Boxed by who has it, since nearly nobody wants it.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    pub(super) members: Members,
+    /// The message that the scan is in, where their first ones are still looked for.
+    pub(super) item: Item,
 }
 
 /// How deep the members of a message are: in the body, in its messages, in the message.

@@ -1,6 +1,6 @@
 //! The automaton that reads a body: JSON's grammar, with an eye on the members of the outermost object.
 
-use super::members::{ITEM, Item, Members};
+use super::members::{ITEM, Item, Members, Notes};
 use super::number::Number;
 use super::string::{self, Place, Step, Text};
 use super::utf8::Utf8;
@@ -23,9 +23,8 @@ pub struct Scanner {
     seen_model: bool,
     seen_stream: bool,
     envelope: Envelope,
-    members: Members,
-    /// The message that the scan is in, where their first ones are still looked for.
-    item: Item,
+    /// Where it is wanted which conversation the body belongs to.
+    notes: Option<Box<Notes>>,
 }
 
 /// What may stand next.
@@ -70,11 +69,9 @@ enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
     CacheKey,
-    Id,
     Messages,
     Model,
     Other,
-    Previous,
     Stored,
     Stream,
 }
@@ -99,8 +96,15 @@ impl Scanner {
             seen_model: false,
             seen_stream: false,
             envelope: Envelope::default(),
-            members: Members::default(),
-            item: Item::default(),
+            notes: None,
+        }
+    }
+
+    /// The same, and notes where the body says which conversation it belongs to.
+    pub fn noting() -> Self {
+        Self {
+            notes: Some(Box::default()),
+            ..Self::new()
         }
     }
 
@@ -128,9 +132,9 @@ impl Scanner {
         &self.envelope
     }
 
-    /// Where other members stand that have been found so far.
-    pub fn members(&self) -> &Members {
-        &self.members
+    /// What has been noted so far, if anything is.
+    pub fn members(&self) -> Option<&Members> {
+        self.notes.as_deref().map(|notes| &notes.members)
     }
 
     /// Where the value of `model` stands; empty while it is in progress, with its start, and without one.
@@ -162,7 +166,7 @@ impl Scanner {
     ) -> Result<usize, EnvelopeError> {
         let text = match role {
             Role::Member | Role::Model => Some(&mut self.text),
-            Role::Inner | Role::Speaker => Some(self.item.text()),
+            Role::Inner | Role::Speaker => self.notes.as_deref_mut().map(|notes| notes.item.text()),
             Role::Key | Role::Noted | Role::Value => None,
         };
         match string::step(&mut place, bytes, text) {
@@ -190,9 +194,15 @@ impl Scanner {
             }
             Role::Inner => {
                 self.state = State::Colon;
-                self.item.key();
+                if let Some(notes) = &mut self.notes {
+                    notes.item.key();
+                }
             }
-            Role::Speaker => self.item.role(),
+            Role::Speaker => {
+                if let Some(notes) = &mut self.notes {
+                    notes.item.role();
+                }
+            }
             Role::Member => {
                 self.state = State::Colon;
                 self.member(end)?;
@@ -215,10 +225,8 @@ impl Scanner {
     fn member(&mut self, end: usize) -> Result<(), EnvelopeError> {
         let name = self.text.bytes().unwrap_or_default();
         self.member = match name {
-            b"id" => Member::Id,
             b"messages" | b"input" => Member::Messages,
             b"model" => Member::Model,
-            b"previous_response_id" => Member::Previous,
             b"prompt_cache_key" => Member::CacheKey,
             b"stream" => Member::Stream,
             b"store" | b"background" => Member::Stored,
@@ -268,12 +276,14 @@ impl Scanner {
             (State::FirstKey | State::Key, b'"') => {
                 let role = match self.depth {
                     1 => Role::Member,
-                    ITEM if self.item.is_sought() => Role::Inner,
+                    ITEM if self.is_item(Item::is_sought) => Role::Inner,
                     _ => Role::Key,
                 };
                 self.state = State::String(role, Place::Plain);
                 self.text.clear();
-                self.item.text().clear();
+                if let (Role::Inner, Some(notes)) = (role, &mut self.notes) {
+                    notes.item.text().clear();
+                }
             }
             (State::Colon, b':') => self.state = State::Value,
             (State::FirstKey, b'}') | (State::FirstItem, b']') => self.close(at),
@@ -302,9 +312,9 @@ impl Scanner {
         if member == Member::Model && !matches!(byte, b'"' | b'n') {
             return Err(EnvelopeError::ModelNotString { at });
         }
-        if member == Member::Messages && byte == b'[' {
-            self.members.opening = at..at;
-            self.item.seek();
+        if let (Member::Messages, b'[', Some(notes)) = (member, byte, &mut self.notes) {
+            notes.members.opening = at..at;
+            notes.item.seek();
         }
         self.state = match byte {
             b'{' | b'[' => return self.open(byte == b'{', at),
@@ -313,7 +323,9 @@ impl Scanner {
                 self.envelope.model_span = at..at;
                 State::String(Role::Model, Place::Plain)
             }
-            b'"' if self.depth == ITEM && self.item.is_role() => State::String(Role::Speaker, Place::Plain),
+            b'"' if self.depth == ITEM && self.is_item(Item::is_role) => {
+                State::String(Role::Speaker, Place::Plain)
+            }
             b'"' if self.note(member, at) => State::String(Role::Noted, Place::Plain),
             b'"' => State::String(Role::Value, Place::Plain),
             b't' => {
@@ -351,20 +363,26 @@ impl Scanner {
         noted.map(|noted| *noted = at..at).is_some()
     }
 
+    fn is_item(&self, is: fn(&Item) -> bool) -> bool {
+        self.notes.as_ref().is_some_and(|notes| is(&notes.item))
+    }
+
     fn noted(&mut self) -> Option<&mut std::ops::Range<usize>> {
+        let members = &mut self.notes.as_mut()?.members;
         match self.member {
-            Member::CacheKey => Some(&mut self.members.cache_key),
-            Member::Id => Some(&mut self.members.id),
-            Member::Messages => Some(&mut self.members.opening),
-            Member::Previous => Some(&mut self.members.previous),
+            Member::CacheKey => Some(&mut members.cache_key),
+            Member::Messages => Some(&mut members.opening),
             Member::Model | Member::Other | Member::Stored | Member::Stream => None,
         }
     }
 
     /// Goes one level out.
     fn close(&mut self, at: usize) {
-        if self.item.is_sought() && self.item.closes(self.depth) {
-            self.members.opening.end = at + 1;
+        if let Some(notes) = &mut self.notes
+            && notes.item.is_sought()
+            && notes.item.closes(self.depth)
+        {
+            notes.members.opening.end = at + 1;
         }
         self.depth -= 1;
         self.objects >>= 1;
