@@ -24,6 +24,9 @@ const STILL: Duration = Duration::from_millis(300);
 /// How often is looked without an event.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// How long events are gathered before a look: others may write to the folder without end.
+const GATHER: Duration = Duration::from_millis(50);
+
 /// Where a configuration comes from.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -109,7 +112,10 @@ impl Seen {
 async fn wait(events: Option<&Events>) {
     let event = async {
         match events {
-            Some(events) => events.next().await,
+            Some(events) => {
+                events.next().await;
+                tokio::time::sleep(GATHER).await;
+            }
             None => std::future::pending().await,
         }
     };

@@ -7,6 +7,7 @@ use super::{
     Attempt, Draw, Duration, Ended, Instant, Run, Settled, Step, Stop, Table, at, attempt, begin, provider,
     table,
 };
+use crate::metrics::Metrics;
 use crate::policy::health::KernelCause;
 use crate::upstream::{Granted, Waiting};
 
@@ -17,6 +18,10 @@ providers:
 ";
 
 fn two(one: &str, other: &str, model: &str) -> Table {
+    with_metrics(one, other, model).0
+}
+
+fn with_metrics(one: &str, other: &str, model: &str) -> (Table, Metrics) {
     let text = format!(
         "{HEAD}
   one: {{ endpoints: [{{ url: 'http://127.0.0.1:1' }}], {one} }}
@@ -26,7 +31,7 @@ models:
   alone: {{ targets: [{{ provider: one }}] }}
 "
     );
-    table(&text).0
+    table(&text)
 }
 
 /// Has the only endpoint of the attempt's provider ejected.
@@ -191,4 +196,28 @@ models:
     let step = run.next(retry, &mut || Draw::new(0.9));
     assert!(matches!(step, Step::Wait(_)), "another pass: {step:?}");
     assert_eq!(paid(retry), 0);
+}
+
+// [LIMITER-7]
+#[test]
+fn a_request_that_its_model_lets_in_late_is_not_drawn_and_counts_for_the_share_all_the_same() {
+    let (table, metrics) = with_metrics("", "", "concurrency: 1");
+    let in_flight = |now: u64| table.state(at(now)).models[0].pools[0].in_flight;
+    let draws = || {
+        let page = metrics.exposition();
+        let drawn = page
+            .lines()
+            .filter(|line| line.starts_with("lb_aimd_draws_total{"));
+        drawn
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+            .sum::<u64>()
+    };
+    let first = attempt(&mut begin(&table, "chat"), at(0));
+    assert_eq!((in_flight(0), draws()), (Some(1), 1));
+    let mut late = begin(&table, "chat");
+    assert_eq!(draws(), 1);
+    drop(first);
+    let second = attempt(&mut late, at(1));
+    assert_eq!(provider(&second), "one");
+    assert_eq!((in_flight(1), draws()), (Some(1), 1));
 }
