@@ -119,11 +119,7 @@ impl Forwardable {
 
     /// Whether the client takes trailers (`te: trailers`), and so the provider may send them.
     pub(super) fn takes_trailers(&self) -> bool {
-        let says = |value: &HeaderValue| {
-            let mut codings = value.as_bytes().split(|byte| *byte == b',');
-            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-        };
-        http1::has(&self.client, &header::TE) && self.client.get_all(header::TE).iter().any(says)
+        http1::takes_trailers(&self.client)
     }
 
     /// The client's own.

@@ -26,8 +26,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, TE};
-use http::{HeaderMap, Method, Response, StatusCode, Version};
+use http::header::{CONNECTION, CONTENT_LENGTH};
+use http::{Method, Response, StatusCode, Version};
 use http_body::Body as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
@@ -42,7 +42,9 @@ use super::service::{CLOSE, refuse};
 use super::socket::Downstream;
 use super::worker::{Drain, Worker};
 use crate::net::scratch;
-use crate::wire::http1::{BadRequest, ResponseBody, ResponseHead, announced_trailers, has, write_response};
+use crate::wire::http1::{
+    BadRequest, ResponseBody, ResponseHead, announced_trailers, takes_trailers, write_response,
+};
 use answer::{Answer, Written};
 use link::Link;
 use reading::Received;
@@ -158,7 +160,7 @@ fn ask(served: &Served<'_>, link: &Link, received: Result<Received, BadRequest>)
         version: head.request.version(),
         head: *head.request.method() == Method::HEAD,
         keep_alive: head.keep_alive,
-        trailers: wants_trailers(head.request.headers()),
+        trailers: takes_trailers(head.request.headers()),
     };
     let body = RequestBody::new(first, more.then(|| link.clone()), head.chunked);
     let request = head.request.map(|()| Incoming::Http1(body));
@@ -189,14 +191,6 @@ impl Asked {
         keep_alive: false,
         trailers: false,
     };
-}
-
-fn wants_trailers(headers: &HeaderMap) -> bool {
-    let named = |value: &http::HeaderValue| {
-        let mut options = value.as_bytes().split(|byte| *byte == b',');
-        options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-    };
-    has(headers, &TE) && headers.get_all(TE).iter().any(named)
 }
 
 /// A response on its way.

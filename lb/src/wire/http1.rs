@@ -39,7 +39,7 @@ pub use request::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, 
 pub use response::{
     ResponseBody, ResponseHead, announced_trailers, keep_announced, write_interim, write_response,
 };
-pub use trailers::strip_forbidden_trailers;
+pub use trailers::{strip_forbidden_trailers, takes_trailers};
 
 /// Why a response cannot be trusted. None of them says anything of the response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The trailer section behind the last chunk.
 
 use http::HeaderMap;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 
 use super::head::MAX_HEADERS;
-use super::hop::is_always_hop_by_hop;
+use super::hop::{has, is_always_hop_by_hop, options};
 use super::{MAX_HEAD_BYTES, Malformed};
 
 #[cfg(test)]
@@ -75,6 +75,14 @@ impl Section {
         }
         Ok(())
     }
+}
+
+/// Whether who sent these fields takes trailers (`te: trailers`, RFC 9110 10.1.4).
+pub fn takes_trailers(headers: &HeaderMap) -> bool {
+    let says = |value: &HeaderValue| {
+        options(value.as_bytes()).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+    };
+    has(headers, &header::TE) && headers.get_all(header::TE).iter().any(says)
 }
 
 /// Removes what no trailer section may hold, for those that came by another framing than this module's.

@@ -1,7 +1,8 @@
-use http::HeaderMap;
+use http::header::TE;
+use http::{HeaderMap, HeaderValue};
 
 use crate::wire::http1::head::{MAX_HEAD_BYTES, MAX_HEADERS};
-use crate::wire::http1::{Decoder, Malformed};
+use crate::wire::http1::{Decoder, Malformed, takes_trailers};
 
 /// The trailers of a body with nothing but these lines behind its last chunk.
 fn trailers(lines: &str) -> Result<Option<HeaderMap>, Malformed> {
@@ -75,4 +76,25 @@ fn trailers_are_not_given_before_the_end() {
     assert_eq!((body.has_trailers(), body.take_trailers()), (false, None));
     body.decode(&mut b"\r\n".to_vec()).unwrap();
     assert_eq!(body.take_trailers().unwrap()["x-a"], "b");
+}
+
+#[test]
+fn trailers_are_taken_by_who_says_so() {
+    let says = |values: &[&'static str]| {
+        let mut fields = HeaderMap::new();
+        for value in values {
+            fields.append(TE, HeaderValue::from_static(value));
+        }
+        takes_trailers(&fields)
+    };
+    for values in [
+        &["trailers"][..],
+        &["gzip;q=0.5, Trailers"],
+        &["gzip", "trailers"],
+    ] {
+        assert!(says(values), "{values:?}");
+    }
+    for values in [&[][..], &[""], &["trailer"], &["trailers;q=1"], &["x-trailers"]] {
+        assert!(!says(values), "{values:?}");
+    }
 }
