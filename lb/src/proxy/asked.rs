@@ -43,10 +43,6 @@ pub(super) type Elsewhere = Option<(String, Place)>;
 
 /// A body in reading.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every body is JSON, and is not to cost an allocation"
-)]
 pub(super) enum Reading {
     Form(Box<Form>),
     Json(Scanner),
