@@ -188,7 +188,7 @@ impl Scanner {
             Role::Value => {}
             Role::Key => self.state = State::Colon,
             Role::Noted => {
-                if let Some(noted) = self.noted() {
+                if let Some(noted) = self.noted(self.member) {
                     noted.end = end;
                 }
             }
@@ -358,18 +358,17 @@ impl Scanner {
 
     /// Begins to note where the value of `member` stands, if that is of interest.
     fn note(&mut self, member: Member, at: usize) -> bool {
-        // What is further in than the outermost object is no member of it.
-        let noted = (member != Member::Other).then(|| self.noted()).flatten();
-        noted.map(|noted| *noted = at..at).is_some()
+        self.noted(member).map(|noted| *noted = at..at).is_some()
     }
 
     fn is_item(&self, is: fn(&Item) -> bool) -> bool {
         self.notes.as_ref().is_some_and(|notes| is(&notes.item))
     }
 
-    fn noted(&mut self) -> Option<&mut std::ops::Range<usize>> {
+    /// What is further in than the outermost object is no member of it, and comes as [`Member::Other`].
+    fn noted(&mut self, member: Member) -> Option<&mut std::ops::Range<usize>> {
         let members = &mut self.notes.as_mut()?.members;
-        match self.member {
+        match member {
             Member::CacheKey => Some(&mut members.cache_key),
             Member::Messages => Some(&mut members.opening),
             Member::Model | Member::Other | Member::Stored | Member::Stream => None,
