@@ -2,58 +2,115 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use http::Response;
-use tokio_util::sync::ReusableBoxFuture;
 
 use super::body::Body;
-
-type Answer = Result<Response<Body>, Infallible>;
-type Room = ReusableBoxFuture<'static, Answer>;
+use super::service::{Job, serve};
 
 thread_local! {
-    /// Rooms of requests that have been answered, for those that come.
-    static FREE: RefCell<Vec<Room>> = const { RefCell::new(Vec::new()) };
+    /// Those that have nothing to do, for requests that come.
+    static IDLE: RefCell<Vec<Server>> = const { RefCell::new(Vec::new()) };
 }
 
-/// As many free rooms are kept: as many requests as a thread answers in one turn, not as many as it ever had at a time.
+/// As many idle ones are kept: as many requests as a thread answers in one turn, not as many as it ever had at a time.
 const KEPT: usize = 64;
 
-/// The future of an answer. Its room goes with the response's head and not with the connection, which may stream for
-/// hours; and it is too large to be asked of the allocator for each request.
+/// The future of an answer.
 #[derive(Debug)]
-pub(super) struct Answering(Option<Room>);
+pub(super) enum Answering {
+    /// It is there.
+    Answered(Option<Response<Body>>),
+    /// Until it is.
+    Served(Option<Server>),
+}
 
 impl Answering {
-    pub(super) fn new(answer: impl Future<Output = Answer> + Send + 'static) -> Self {
-        let free = FREE.with_borrow_mut(Vec::pop);
-        Self(Some(match free {
-            Some(mut room) => {
-                room.set(answer);
-                room
-            }
-            None => ReusableBoxFuture::new(answer),
-        }))
+    pub(super) fn new(job: Job) -> Self {
+        let server = IDLE.with_borrow_mut(Vec::pop).unwrap_or_else(Server::new);
+        server.desk.papers().job = Some(job);
+        Self::Served(Some(server))
     }
 }
 
 impl Future for Answering {
-    type Output = Answer;
+    type Output = Result<Response<Body>, Infallible>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let room = self.0.as_mut().expect("not polled after its end");
-        let answer = room.poll(cx);
-        if answer.is_ready()
-            && let Some(room) = self.0.take()
-        {
-            FREE.with_borrow_mut(|free| {
-                if free.len() < KEPT {
-                    free.push(room);
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let place = match &mut *self {
+            Self::Answered(response) => return Poll::Ready(Ok(response.take().expect(ONCE))),
+            Self::Served(place) => place,
+        };
+        let server = place.as_mut().expect(ONCE);
+        let Poll::Pending = server.work.as_mut().poll(cx);
+        let Some(response) = server.desk.papers().answer.take() else {
+            return Poll::Pending;
+        };
+        if let Some(server) = place.take() {
+            IDLE.with_borrow_mut(|idle| {
+                if idle.len() < KEPT {
+                    idle.push(server);
                 }
             });
         }
-        answer
+        Poll::Ready(Ok(response))
+    }
+}
+
+const ONCE: &str = "not polled after its end";
+
+/// Serves one request after another. Its room goes to the next request with the response's head and not with the
+/// connection, which may stream for hours. That room is too large to be asked of the allocator, or to be moved, for each
+/// request: so it is one future that never ends.
+pub(super) struct Server {
+    desk: Desk,
+    work: Pin<Box<dyn Future<Output = Infallible> + Send>>,
+}
+
+impl Server {
+    fn new() -> Self {
+        let desk = Desk::default();
+        Self {
+            work: Box::pin(serve(desk.clone())),
+            desk,
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+/// Where a server gets its requests and leaves its answers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Desk(Arc<Mutex<Papers>>);
+
+#[derive(Debug, Default)]
+struct Papers {
+    job: Option<Job>,
+    answer: Option<Response<Body>>,
+}
+
+impl Desk {
+    /// The next request. A server is only polled where there is one, so that nobody has to be woken for it.
+    pub(super) fn next(&self) -> impl Future<Output = Job> {
+        poll_fn(|_| self.papers().job.take().map_or(Poll::Pending, Poll::Ready))
+    }
+
+    /// Leaves its answer.
+    pub(super) fn answer(&self, response: Response<Body>) {
+        self.papers().answer = Some(response);
+    }
+
+    /// Nobody waits here: a request's task gives and takes, and polls what does so on the other side.
+    fn papers(&self) -> MutexGuard<'_, Papers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

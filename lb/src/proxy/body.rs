@@ -22,7 +22,6 @@ pub(super) struct Body {
 enum Source {
     /// Sent whole, or nothing.
     Full(Option<Bytes>),
-    /// Boxed, so that the connection's future is no larger for it.
     Relay(Box<Relay>),
     /// A provider's, with the client's name for the model.
     Renamed(Box<Renamed>),
@@ -40,9 +39,9 @@ impl Body {
     }
 
     /// A provider's body.
-    pub(super) fn relay(relay: Relay) -> Self {
+    pub(super) fn relay(relay: Box<Relay>) -> Self {
         Self {
-            source: Source::Relay(Box::new(relay)),
+            source: Source::Relay(relay),
             busy: None,
         }
     }

@@ -89,6 +89,11 @@ impl Held {
             self.bytes += bytes;
             return Ok(Duration::ZERO);
         }
+        // Boxed, so that who need not wait does not carry its room.
+        Box::pin(self.wait_for(bytes)).await
+    }
+
+    async fn wait_for(&mut self, bytes: u64) -> Result<Duration, NoRoom> {
         let begun = Instant::now();
         let waiting = Waiting::new(&self.budget);
         loop {

@@ -16,7 +16,7 @@ use super::answering::Answering;
 use super::h2::Flow;
 use super::headers::Peer;
 use super::incoming::Incoming;
-use super::service::{Rules, serve};
+use super::service::{Job, Rules};
 use super::socket::{Downstream, Socket, Watched};
 use super::tls::{ALPN_H2, Identity};
 use super::worker::{Drain, Worker};
@@ -146,9 +146,13 @@ pub(super) enum Over {
 impl Served<'_> {
     /// Answers one request.
     pub(super) fn answer(&self, request: Request<Incoming>, flow: Option<Arc<Flow>>) -> Answering {
-        let busy = self.activity.begin_request(flow);
-        let (worker, peer) = (Arc::clone(&self.worker), Arc::clone(&self.peer));
-        Answering::new(serve(worker, self.limits.rules, peer, busy, request))
+        Answering::new(Job {
+            worker: Arc::clone(&self.worker),
+            rules: self.limits.rules,
+            peer: Arc::clone(&self.peer),
+            busy: self.activity.begin_request(flow),
+            request: request.map(Some),
+        })
     }
 
     /// Drives `connection` until it has ended or has to be; `finish` tells it that its present requests are the last.

@@ -14,7 +14,7 @@ use super::body::Body;
 use super::error::{Refusal, json};
 use super::headers::{self, By, Kept};
 use super::interims::Interims;
-use super::peek::Lead;
+use super::peek::{Lead, peek};
 use super::prepare::Prepared;
 use super::relay::Relay;
 use super::rename;
@@ -33,7 +33,7 @@ mod head;
 mod hedged;
 mod refusing;
 
-use head::{is_event_stream, judge_head};
+use head::{Judged, is_event_stream, judge_head, judge_peeked};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
@@ -47,10 +47,30 @@ pub(super) struct Errand<'a> {
     pub(super) hop: Option<Hop>,
 }
 
+impl<'a> Errand<'a> {
+    /// Of a request that is not traced, as far as is known.
+    pub(super) fn new(prepared: &'a Prepared, interims: Option<&'a Interims<'a>>) -> Self {
+        Self {
+            prepared,
+            interims,
+            hop: None,
+        }
+    }
+}
+
 /// What one attempt came to.
 struct Tried {
     ended: Ended,
     response: Option<Reply>,
+}
+
+impl Tried {
+    fn without_response(ended: Ended) -> Self {
+        Self {
+            ended,
+            response: None,
+        }
+    }
 }
 
 /// What a provider answered, kept in case it is the answer.
@@ -71,7 +91,7 @@ pub(super) async fn exchange(
     live: &Live,
     chain: &Arc<Chain>,
     sent: Sent,
-    errand: Errand<'_>,
+    mut errand: Errand<'_>,
     mut account: Account,
 ) -> Result<Response<Body>, Refusal> {
     let prepared = errand.prepared;
@@ -112,8 +132,7 @@ pub(super) async fn exchange(
         };
         // The response before is given up for good, and its connection with it.
         drop(spare.take());
-        let hop = account.trying(&attempt);
-        let errand = Errand { hop, ..errand };
+        errand.hop = account.trying(&attempt);
         let (settled, tried) = match attempt.hedging().filter(|_| prepared.upgrade.is_none()) {
             None => {
                 let tried = try_once(worker, live, &mut attempt, errand, fresh, total).await;
@@ -122,13 +141,8 @@ pub(super) async fn exchange(
             // Boxed, so that requests without hedges do not carry its room.
             Some(hedging) => {
                 let request = (worker.as_ref(), live, errand, total);
-                Box::pin(hedged(
-                    request,
-                    (&mut run, &mut account),
-                    (attempt, fresh),
-                    hedging,
-                ))
-                .await
+                let two = hedged(request, (&mut run, &mut account), (attempt, fresh), hedging);
+                Box::pin(two).await
             }
         };
         let Tried { ended, response } = tried;
@@ -200,43 +214,32 @@ async fn try_once(
         .visit_deadline()
         .filter(|visit| total.is_none_or(|total| *visit < total));
     let total = visit.or(total);
-    let mut tried = try_by(worker, live, attempt, errand, fresh, total).await;
-    if visit.is_some() && tried.ended == Ended::TotalDeadline {
-        tried.ended = Ended::VisitDeadline;
-    }
-    tried
-}
-
-/// Does so before `total`.
-async fn try_by(
-    worker: &Worker,
-    live: &Live,
-    attempt: &mut Attempt,
-    errand: Errand<'_>,
-    fresh: bool,
-    total: Option<Instant>,
-) -> Tried {
     let (deadline, ending) = head_deadline(attempt, total);
-    let Some(sent) = send(worker, live, attempt, errand, fresh, deadline).await else {
-        let after = worker.now().since(attempt.started());
-        return Tried {
-            ended: ending(after),
-            response: None,
-        };
-    };
-    match sent {
-        Err(error) => {
+    let mut tried = match send(worker, live, attempt, errand, fresh, deadline).await {
+        None => {
+            let after = worker.now().since(attempt.started());
+            Tried::without_response(ending(after))
+        }
+        Some(Err(error)) => {
             tracing::debug!(
                 provider = %attempt.claim().provider().name, endpoint = %attempt.claim().endpoint.name, %error,
                 "attempt failed"
             );
-            Tried {
-                ended: ended_by(&error),
-                response: None,
-            }
+            Tried::without_response(ended_by(&error))
         }
-        Ok(response) => judge_head(worker, attempt, response, total).await,
+        Some(Ok(response)) => match judge_head(attempt, response) {
+            Judged::Tried(tried) => tried,
+            // Boxed, so that answers that are no streams do not carry its room.
+            Judged::Peeks(parts, body, watch) => {
+                let peeked = Box::pin(peek(worker, attempt, *body, watch, total)).await;
+                judge_peeked(worker, attempt, parts, peeked)
+            }
+        },
+    };
+    if visit.is_some() && tried.ended == Ended::TotalDeadline {
+        tried.ended = Ended::VisitDeadline;
     }
+    tried
 }
 
 /// The response's head, or `None` where it did not come by `deadline`.
@@ -372,7 +375,7 @@ fn answer(
         }
         Some(lead) => {
             account.answered(response.status());
-            let mut relay = Relay::new(*lead, tail, account, worker);
+            let mut relay = Relay::new(lead, tail, account, worker);
             if relay.counts_tokens() && is_readable_json(response.headers()) {
                 relay.meter();
             }

@@ -147,13 +147,13 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
 }
 
 /// Begins to answer a request.
-fn ask(served: &Served<'_>, link: &Link, received: Result<Received, BadRequest>) -> (Asked, Answering) {
+fn ask(served: &Served<'_>, link: &Link, received: Result<Box<Received>, BadRequest>) -> (Asked, Answering) {
     let Received { head, first, more } = match received {
-        Ok(received) => received,
+        Ok(received) => *received,
         Err(fault) => {
             let busy = served.activity.begin_request(None);
             let response = refuse(&served.worker, busy, &unreadable(fault));
-            return (Asked::NOTHING, Answering::new(std::future::ready(Ok(response))));
+            return (Asked::NOTHING, Answering::Answered(Some(response)));
         }
     };
     let asked = Asked {

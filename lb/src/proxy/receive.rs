@@ -119,7 +119,8 @@ where
     while let Some(chunk) = reception.next(request.body_mut()).await? {
         if let Err(fault) = reading.feed(&chunk) {
             if !fault.is_foreign() || named_elsewhere(request, default_model).is_none() {
-                return Err(reception.refuse(request.body_mut(), fault.into()).await);
+                // Boxed, so that good bodies do not carry its room.
+                return Err(Box::pin(reception.refuse(request.body_mut(), fault.into())).await);
             }
             reading = Reading::Opaque;
         }

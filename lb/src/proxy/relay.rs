@@ -54,12 +54,13 @@ enum Quiet {
 }
 
 impl Relay {
+    /// Boxed, so that the connection's future is no larger for it.
     pub(super) fn new(
-        mut lead: Lead,
+        mut lead: Box<Lead>,
         mut tail: Option<Tail>,
         account: Account,
         worker: &Arc<Worker>,
-    ) -> Self {
+    ) -> Box<Self> {
         if lead.watch.is_none()
             && let Some(tail) = &mut tail
         {
@@ -87,7 +88,7 @@ impl Relay {
             .filter_map(Frame::data_ref)
             .map(|data| data.len() as u64)
             .sum();
-        let mut relay = Self {
+        let mut relay = Box::new(Self {
             withheld: lead.withheld.into_iter(),
             withheld_bytes,
             body: lead.body,
@@ -101,7 +102,7 @@ impl Relay {
             worker: Arc::clone(worker),
             failed: false,
             unflushed: false,
-        };
+        });
         relay.heed_late_error();
         relay.close_if_done();
         relay

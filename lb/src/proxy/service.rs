@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
+use super::answering::Desk;
 use super::asked::Asked;
 use super::auth::Client;
 use super::body::Body;
@@ -41,47 +42,58 @@ pub(super) struct Rules {
 /// Ends a connection of HTTP/1 after the response that carries it.
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// Answers one request. There is always an answer: what goes wrong is one as well.
+/// A request and where it came from.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) worker: Arc<Worker>,
+    pub(super) rules: Rules,
+    pub(super) peer: Arc<Peer>,
+    pub(super) busy: Busy,
+    pub(super) request: Request<Option<Incoming>>,
+}
+
+/// Answers the requests of `desk`. There is always an answer: what goes wrong is one as well.
 ///
-/// The request stays where it is and is lent out, since what an async function takes by value it keeps twice.
-pub(super) fn serve(
-    worker: Arc<Worker>,
-    rules: Rules,
-    peer: Arc<Peer>,
-    mut busy: Busy,
-    request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Body>, Infallible>> {
-    let mut request = request.map(Some);
-    async move {
+/// A request stays where it is and is lent out, since what an async function takes by value it keeps twice.
+pub(super) async fn serve(desk: Desk) -> Infallible {
+    loop {
+        let mut job = desk.next().await;
+        let (worker, peer, request) = (&job.worker, &*job.peer, &mut job.request);
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
-        let id = headers::request_id(request.headers(), &peer, millis, fastrand::u128(..));
-        let mut arrival = Arrival::of(&worker, unix, &peer, id, &request);
+        let id = headers::request_id(request.headers(), peer, millis, fastrand::u128(..));
+        let mut arrival = Arrival::of(worker, unix, peer, id, request);
         let scene = Scene {
-            worker: &worker,
-            rules,
-            peer: &peer,
-            ahead: busy.ahead(),
+            worker,
+            rules: job.rules,
+            peer,
+            ahead: job.busy.ahead(),
         };
-        let answered = scene.answer(&mut arrival, &mut request).await;
-        let outcome = if answered.is_ok() { "ok" } else { "refused" };
-        let mut response = answered.unwrap_or_else(|refusal| {
-            worker.shared.metrics.refused(refusal.code());
-            let mut response = refusal.response(0);
-            if request.version() < Version::HTTP_2 && refusal.ends_connection() {
-                response.headers_mut().insert(CONNECTION, CLOSE);
-            }
-            response
-        });
-        arrival.answered(outcome, &response);
-        headers::stamp(response.headers_mut(), arrival.id);
-        busy.answered();
-        if let Some(tunnel) = response.body_mut().take_tunnel() {
-            busy.switch(tunnel);
-        }
-        response.body_mut().keep(busy);
-        Ok(response)
+        let answered = scene.answer(&mut arrival, request).await;
+        desk.answer(answer(job, arrival, answered));
     }
+}
+
+/// What the client of `job` gets.
+fn answer(job: Job, mut arrival: Arrival, answered: Result<Response<Body>, Refusal>) -> Response<Body> {
+    let outcome = if answered.is_ok() { "ok" } else { "refused" };
+    let mut response = answered.unwrap_or_else(|refusal| {
+        job.worker.shared.metrics.refused(refusal.code());
+        let mut response = refusal.response(0);
+        if job.request.version() < Version::HTTP_2 && refusal.ends_connection() {
+            response.headers_mut().insert(CONNECTION, CLOSE);
+        }
+        response
+    });
+    arrival.answered(outcome, &response);
+    headers::stamp(response.headers_mut(), arrival.id);
+    let mut busy = job.busy;
+    busy.answered();
+    if let Some(tunnel) = response.body_mut().take_tunnel() {
+        busy.switch(tunnel);
+    }
+    response.body_mut().keep(busy);
+    response
 }
 
 /// Refuses a request of HTTP/1.1 whose head could not be read.
@@ -223,8 +235,10 @@ impl<'a> Scene<'a> {
         let version = request.version();
         let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
         let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points, conversation);
-        self.exchange((live, route), (&chain, sent), (&prepared, version), account)
-            .await
+        let interims = Interims::to(self.ahead, version, &route.config.response_headers);
+        let errand = Errand::new(&prepared, interims.as_ref());
+        let response = exchange(self.worker, live, &chain, sent, errand, account).await?;
+        Ok(returnable(response, &prepared))
     }
 
     /// Sends the request to its route's provider, whatever it is.
@@ -247,8 +261,10 @@ impl<'a> Scene<'a> {
         let version = request.version();
         let fields = self.fields((live, route, chain), arrival.id.clone(), request);
         let prepared = Self::prepare(fields, request, (payload, None)).keyed(points, None);
-        self.exchange((live, route), (chain, sent), (&prepared, version), account)
-            .await
+        let interims = Interims::to(self.ahead, version, &route.config.response_headers);
+        let errand = Errand::new(&prepared, interims.as_ref());
+        let response = exchange(self.worker, live, chain, sent, errand, account).await?;
+        Ok(returnable(response, &prepared))
     }
 
     fn room(&self, live: &Live) -> Room<'a> {
@@ -291,30 +307,17 @@ impl<'a> Scene<'a> {
         let uri = std::mem::take(request.uri_mut());
         Prepared::new((method, uri, upgrade), fields, payload, asked)
     }
+}
 
-    /// Makes attempts until one answers, and makes the fields of its response fit for the client.
-    async fn exchange(
-        self,
-        (live, route): (&Live, &Route),
-        (chain, sent): (&Arc<Chain>, Sent),
-        (prepared, version): (&Prepared, Version),
-        account: Account,
-    ) -> Result<Response<Body>, Refusal> {
-        let interims = Interims::to(self.ahead, version, &route.config.response_headers);
-        let errand = Errand {
-            prepared,
-            interims: interims.as_ref(),
-            hop: None,
-        };
-        let mut response = exchange(self.worker, live, chain, sent, errand, account).await?;
-        headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS
-            && let Some(protocol) = &prepared.upgrade
-        {
-            tunnel::switched(response.headers_mut(), protocol.clone());
-        }
-        Ok(response)
+/// Makes the fields of an answer fit for the client.
+fn returnable(mut response: Response<Body>, prepared: &Prepared) -> Response<Body> {
+    headers::returnable(response.headers_mut(), prepared.method == Method::HEAD);
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS
+        && let Some(protocol) = &prepared.upgrade
+    {
+        tunnel::switched(response.headers_mut(), protocol.clone());
     }
+    response
 }
 
 /// Counts an OPTIONS request's `Max-Forwards` down; false where it ends here (RFC 9110, 7.6.2).

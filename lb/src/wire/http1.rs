@@ -20,6 +20,7 @@ mod framing;
 mod head;
 mod hop;
 mod incoming;
+mod names;
 mod request;
 mod response;
 mod trailers;

@@ -1,69 +1,66 @@
 //! What a response's head means to its attempt.
 
+use http::response::Parts;
 use http::{HeaderMap, Response};
 
 use super::{Reply, Tried, is_of_type};
 use crate::net::Incoming;
 use crate::policy::outcome::Ended;
-use crate::policy::time::Instant;
 use crate::proxy::asked::is_encoded;
-use crate::proxy::peek::{Lead, Peeked, peek};
+use crate::proxy::peek::{Lead, Peeked};
 use crate::proxy::watch::Watch;
 use crate::proxy::worker::Worker;
 use crate::upstream::Attempt;
 use crate::wire::retry_after;
 
+/// What a response head comes to.
+pub(super) enum Judged {
+    Tried(Tried),
+    /// It begins a strict stream, which is peeked at first.
+    Peeks(Parts, Box<Incoming>, Box<Watch>),
+}
+
 /// What a response head means: an error status is decisive, a strict stream is peeked at, all else commits.
-pub(super) async fn judge_head(
-    worker: &Worker,
-    attempt: &mut Attempt,
-    response: Response<Incoming>,
-    total: Option<Instant>,
-) -> Tried {
+pub(super) fn judge_head(attempt: &mut Attempt, response: Response<Incoming>) -> Judged {
     let (parts, body) = response.into_parts();
     let code = parts.status.as_u16();
     if code >= 400 {
         attempt.asked_for(retry_after::parse(&parts.headers, Worker::unix_now()));
-        return Tried {
+        return Judged::Tried(Tried {
             ended: Ended::Status { code },
             response: Some(Reply::head(parts, Lead::whole(body, None))),
-        };
+        });
     }
     let model = &attempt.link().model;
-    let committed = Ended::Committed { first_data: None };
-    if !model.is_observed() || !is_event_stream(&parts.headers) || is_encoded(&parts.headers) {
-        return Tried {
-            ended: committed,
-            response: Some(Reply::head(parts, Lead::whole(body, None))),
-        };
+    let observed = model.is_observed() && is_event_stream(&parts.headers) && !is_encoded(&parts.headers);
+    let peeked = observed && model.is_strict() && attempt.is_streaming();
+    let watch = observed.then(|| Box::new(Watch::new(&model.config, peeked, model.counts_tokens())));
+    match watch {
+        Some(watch) if peeked => Judged::Peeks(parts, Box::new(body), watch),
+        watch => Judged::Tried(Tried {
+            ended: Ended::Committed { first_data: None },
+            response: Some(Reply::head(parts, Lead::whole(body, watch))),
+        }),
     }
-    let peeked = model.is_strict() && attempt.is_streaming();
-    let watch = Box::new(Watch::new(&model.config, peeked, model.counts_tokens()));
-    if !peeked {
-        return Tried {
-            ended: committed,
-            response: Some(Reply::head(parts, Lead::whole(body, Some(watch)))),
-        };
+}
+
+/// What a strict stream's peek means.
+pub(super) fn judge_peeked(worker: &Worker, attempt: &Attempt, parts: Parts, peeked: Peeked) -> Tried {
+    match peeked {
+        Peeked::Commit { lead, first_data } => Tried {
+            ended: Ended::Committed { first_data },
+            response: Some(Reply::head(parts, *lead)),
+        },
+        Peeked::Empty => Tried::without_response(Ended::Empty),
+        Peeked::Error { status: code, data } => Tried {
+            ended: Ended::Embedded { code },
+            response: Some(Reply::Embedded { status: code, data }),
+        },
+        Peeked::FirstTokenTimeout => Tried::without_response(Ended::FirstTokenTimeout {
+            after: worker.now().since(attempt.started()),
+        }),
+        Peeked::TotalDeadline => Tried::without_response(Ended::TotalDeadline),
     }
-    // Boxed, so that answers that are no streams do not carry its room.
-    let (ended, response) = match Box::pin(peek(worker, attempt, body, watch, total)).await {
-        Peeked::Commit { lead, first_data } => {
-            (Ended::Committed { first_data }, Some(Reply::head(parts, *lead)))
-        }
-        Peeked::Empty => (Ended::Empty, None),
-        Peeked::Error { status: code, data } => (
-            Ended::Embedded { code },
-            Some(Reply::Embedded { status: code, data }),
-        ),
-        Peeked::FirstTokenTimeout => (
-            Ended::FirstTokenTimeout {
-                after: worker.now().since(attempt.started()),
-            },
-            None,
-        ),
-        Peeked::TotalDeadline => (Ended::TotalDeadline, None),
-    };
-    Tried { ended, response }
 }
 
 pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {

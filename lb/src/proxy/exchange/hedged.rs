@@ -120,9 +120,11 @@ async fn either(
 
 /// The attempt was cut, because the one beside it is the answer.
 fn outrun(worker: &Worker, run: &mut Run, account: &mut Account, attempt: Attempt) {
-    let cut = Tried {
-        ended: Ended::Outrun,
-        response: None,
-    };
-    settle(worker, run, account, attempt, cut);
+    settle(
+        worker,
+        run,
+        account,
+        attempt,
+        Tried::without_response(Ended::Outrun),
+    );
 }

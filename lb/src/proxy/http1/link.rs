@@ -40,7 +40,7 @@ pub(super) enum Piece {
 }
 
 /// What the client sends next; `None` where it has ended the connection.
-pub(super) type Next = Option<Result<Received, BadRequest>>;
+pub(super) type Next = Option<Result<Box<Received>, BadRequest>>;
 
 impl Link {
     pub(super) fn new(io: Downstream) -> Self {

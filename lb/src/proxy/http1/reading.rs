@@ -47,7 +47,7 @@ impl Default for Reading {
 
 impl Reading {
     /// The next head, if it came with what came before.
-    pub(super) fn head_ahead(&mut self) -> Option<Result<Received, BadRequest>> {
+    pub(super) fn head_ahead(&mut self) -> Option<Result<Box<Received>, BadRequest>> {
         if !std::mem::take(&mut self.untried) {
             return None;
         }
@@ -56,7 +56,7 @@ impl Reading {
     }
 
     /// Takes the bytes of one read, and gives the head if it ends with them.
-    pub(super) fn head(&mut self, raw: &mut [u8]) -> Option<Result<Received, BadRequest>> {
+    pub(super) fn head(&mut self, raw: &mut [u8]) -> Option<Result<Box<Received>, BadRequest>> {
         if !self.ahead.is_empty() {
             let mut all = std::mem::take(&mut self.ahead);
             all.extend_from_slice(raw);
@@ -77,7 +77,7 @@ impl Reading {
         }
     }
 
-    fn parse(&mut self, mut bytes: Vec<u8>) -> Option<Result<Received, BadRequest>> {
+    fn parse(&mut self, mut bytes: Vec<u8>) -> Option<Result<Box<Received>, BadRequest>> {
         match parse_request(&bytes) {
             Ok(Some((head, length))) => Some(Ok(self.begin(head, &mut bytes[length..]))),
             Ok(None) => {
@@ -88,7 +88,8 @@ impl Reading {
         }
     }
 
-    fn begin(&mut self, mut head: Incoming, rest: &mut [u8]) -> Received {
+    /// Boxed, since it goes through many hands before it is taken apart.
+    fn begin(&mut self, mut head: Incoming, rest: &mut [u8]) -> Box<Received> {
         self.body = head.body.take();
         let first = self.body(rest);
         let done = self.is_done();
@@ -98,7 +99,7 @@ impl Reading {
         } else {
             b""
         };
-        Received { head, first, more }
+        Box::new(Received { head, first, more })
     }
 
     /// Takes the bytes of one read of the body, and gives what they are of it. A fault among them is told by

@@ -3,12 +3,13 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use httparse::{Header, ParserConfig, Response, Status};
 
 use super::framing::framing;
 use super::hop::{is_always_hop_by_hop, nominated};
+use super::names::Names;
 use super::{Decoder, Malformed};
 
 #[cfg(test)]
@@ -274,18 +275,21 @@ fn switched(head: &[u8], fields: &[Header<'_>]) -> Result<Parsed, Malformed> {
 fn fields_to_pass(head: &[u8], fields: &[Header<'_>]) -> Result<HeaderMap, Malformed> {
     let copy = Bytes::copy_from_slice(head);
     let mut headers = HeaderMap::with_capacity(fields.len());
-    for field in fields.iter().filter(|field| !is_always_hop_by_hop(field.name)) {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_invalid| Malformed::Head)?;
-        let at = field.value.as_ptr().addr() - head.as_ptr().addr();
-        let value = copy.slice(at..at + field.value.len());
-        let value = HeaderValue::from_maybe_shared(value).map_err(|_invalid| Malformed::Head)?;
-        // The same length twice is one length; the framing has compared them.
-        if name == header::CONTENT_LENGTH {
-            headers.insert(name, value);
-        } else {
-            headers.append(name, value);
+    Names::with(|names| {
+        for field in fields.iter().filter(|field| !is_always_hop_by_hop(field.name)) {
+            let name = names.get(field.name.as_bytes()).ok_or(Malformed::Head)?;
+            let at = field.value.as_ptr().addr() - head.as_ptr().addr();
+            let value = copy.slice(at..at + field.value.len());
+            let value = HeaderValue::from_maybe_shared(value).map_err(|_invalid| Malformed::Head)?;
+            // The same length twice is one length; the framing has compared them.
+            if name == header::CONTENT_LENGTH {
+                headers.insert(name, value);
+            } else {
+                headers.append(name, value);
+            }
         }
-    }
+        Ok(())
+    })?;
     for field in fields
         .iter()
         .filter(|field| field.name.eq_ignore_ascii_case("connection"))

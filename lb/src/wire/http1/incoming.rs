@@ -3,12 +3,13 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
 use httparse::{Header, ParserConfig, Status};
 
 use super::framing::content_length;
 use super::hop::options;
+use super::names::Names;
 use super::{Decoder, MAX_HEADERS, has};
 
 #[cfg(test)]
@@ -79,11 +80,14 @@ fn incoming(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> Option<Incoming>
         copy.slice(at..at + part.len())
     };
     let mut headers = HeaderMap::with_capacity(parsed.headers.len());
-    for field in parsed.headers.iter() {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        let value = HeaderValue::from_maybe_shared(slice(field.value)).ok()?;
-        headers.append(name, value);
-    }
+    Names::with(|names| {
+        for field in parsed.headers.iter() {
+            let name = names.get(field.name.as_bytes())?;
+            let value = HeaderValue::from_maybe_shared(slice(field.value)).ok()?;
+            headers.append(name, value);
+        }
+        Some(())
+    })?;
     let http11 = parsed.version? == 1;
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(parsed.method?.as_bytes()).ok()?;

@@ -1,11 +1,11 @@
 use super::{CONTINUE, Reading, Received};
 use crate::wire::http1::BadRequest;
 
-fn head(reading: &mut Reading, raw: &str) -> Option<Result<Received, BadRequest>> {
+fn head(reading: &mut Reading, raw: &str) -> Option<Result<Box<Received>, BadRequest>> {
     reading.head(&mut raw.as_bytes().to_vec())
 }
 
-fn received(found: Option<Result<Received, BadRequest>>) -> (String, String, bool) {
+fn received(found: Option<Result<Box<Received>, BadRequest>>) -> (String, String, bool) {
     let received = found.expect("a whole head").expect("a good one");
     let first = String::from_utf8(received.first.to_vec()).unwrap();
     (received.head.request.uri().to_string(), first, received.more)
