@@ -108,12 +108,23 @@ pub(crate) fn step() -> Result<Outcome> {
 /// llvm-profdata and llvm-cov, of the compiler's own LLVM: no other reads its profiles.
 pub(crate) fn tools() -> Result<(PathBuf, PathBuf)> {
     let llvm = llvm::version(Command::new("rustc"))?;
-    let tool = |name: &str| command::find(&format!("{name}-{llvm}"));
+    let own = components()?;
+    let tool = |name: &str| {
+        let versioned = command::find(&format!("{name}-{llvm}"));
+        versioned.or_else(|| Some(own.join(name)).filter(|tool| tool.is_file()))
+    };
     tool("llvm-profdata").zip(tool("llvm-cov")).ok_or_else(|| {
         Failure::new(format!(
-            "there is no llvm-profdata-{llvm} or no llvm-cov-{llvm} (Debian: llvm-{llvm})"
+            "there is no llvm-profdata-{llvm} or no llvm-cov-{llvm} (Debian: llvm-{llvm}; rustup: `rustup component add \
+             llvm-tools`)"
         ))
     })
+}
+
+/// Where rustup's component `llvm-tools` is, if it is there.
+fn components() -> Result<PathBuf> {
+    let folder = command::capture(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    Ok(Path::new(folder.trim()).join("../bin"))
 }
 
 fn folder() -> PathBuf {

@@ -27,6 +27,7 @@ mod e2e;
 mod ebpf;
 mod fuzz;
 mod golden;
+mod release;
 mod setup;
 mod sim;
 mod suite;
@@ -68,6 +69,8 @@ enum Verb {
     Coverage,
     /// Measure what lb costs
     Bench(bench::Args),
+    /// Build lb as it is shipped: trained by the traffic that it is for
+    Release,
     /// Fuzz one target, or each
     Fuzz(fuzz::Args),
     /// Run the tests so that they accept the golden files they produce
@@ -108,6 +111,7 @@ fn run(verb: Verb) -> Result {
         Verb::Compare => compare::run(),
         Verb::Coverage => coverage::run(),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Release => release::run(),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Golden => golden::run(),
     }
