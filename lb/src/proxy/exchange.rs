@@ -105,11 +105,16 @@ pub(super) async fn exchange(
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
     let mut again = None;
+    let mut first = Some(begun);
     let refusal = loop {
         let fresh = again.is_some();
-        let step = again
-            .take()
-            .map_or_else(|| run.next(worker.now(), &mut Worker::draw), Step::Try);
+        let step = again.take().map_or_else(
+            || {
+                let now = first.take().unwrap_or_else(|| worker.now());
+                run.next(now, &mut Worker::draw)
+            },
+            Step::Try,
+        );
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
             Step::Queue(waiting) => match queued(worker, &waiting, total).await {

@@ -300,14 +300,12 @@ pub(super) fn new_request_id(unix_millis: u64, random: u128) -> HeaderValue {
     let random = random & 0x0fff_3fff_ffff_ffff_ffff;
     let bytes = (time | (0x7 << 76) | (0x2 << 62) | random).to_be_bytes();
     let mut id = [b'-'; 36];
-    let mut at = 0;
-    for (place, byte) in bytes.into_iter().enumerate() {
-        if matches!(place, 4 | 6 | 8 | 10) {
-            at += 1;
+    // Where each group of digits stands, and which bytes it shows.
+    for (at, shown) in [(0, 0..4), (9, 4..6), (14, 6..8), (19, 8..10), (24, 10..16)] {
+        for (pair, byte) in id[at..].chunks_exact_mut(2).zip(&bytes[shown]) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 0xf)];
         }
-        id[at] = HEX[usize::from(byte >> 4)];
-        id[at + 1] = HEX[usize::from(byte & 0xf)];
-        at += 2;
     }
     HeaderValue::from_bytes(&id).expect("hexadecimal digits and hyphens are a header value")
 }

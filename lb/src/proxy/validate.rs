@@ -203,9 +203,20 @@ fn is_host(text: &[u8]) -> bool {
             None => (text, None),
         },
     };
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let allowed = |byte: &u8| IN_NAMES[usize::from(*byte)];
     !name.is_empty() && name.iter().all(allowed) && port.is_none_or(is_port)
 }
+
+/// Which bytes a host's name may hold.
+const IN_NAMES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+        byte += 1;
+    }
+    table
+};
 
 /// A port may be empty (RFC 3986, 3.2.3).
 fn is_port(text: &[u8]) -> bool {

@@ -115,12 +115,17 @@ impl Scanner {
         let text = &chunk[..valid.err().unwrap_or(chunk.len())];
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
-            if let State::String(role, place) = self.state {
-                at += self.string(role, place, &text[at..], self.offset + at)?;
-            } else {
-                self.byte(byte, self.offset + at)?;
-                at += 1;
+            match (self.state, byte) {
+                (State::String(role, place), _) => {
+                    at += self.string(role, place, &text[at..], self.offset + at)?;
+                    continue;
+                }
+                // What is between most strings, ahead of all else.
+                (State::Colon, b':') => self.state = State::Value,
+                (State::Next, b',') => self.comma(),
+                _ => self.byte(byte, self.offset + at)?,
             }
+            at += 1;
         }
         valid.map_err(|at| EnvelopeError::NotJson { at: self.offset + at })?;
         self.offset += chunk.len();
@@ -285,16 +290,9 @@ impl Scanner {
                     notes.item.text().clear();
                 }
             }
-            (State::Colon, b':') => self.state = State::Value,
             (State::FirstKey, b'}') | (State::FirstItem, b']') => self.close(at),
             (State::FirstItem | State::Value, _) => self.value(byte, at)?,
-            (State::Next, b',') => {
-                self.state = if self.in_object() {
-                    State::Key
-                } else {
-                    State::Value
-                }
-            }
+            (State::Next, b',') => self.comma(),
             (State::Next, b'}') if self.in_object() => self.close(at),
             (State::Next, b']') if !self.in_object() => self.close(at),
             _ => return Err(EnvelopeError::NotJson { at }),
@@ -339,6 +337,15 @@ impl Scanner {
             _ => State::Number(Number::begin(byte).ok_or(EnvelopeError::NotJson { at })?),
         };
         Ok(())
+    }
+
+    /// Another member or item follows.
+    fn comma(&mut self) {
+        self.state = if self.in_object() {
+            State::Key
+        } else {
+            State::Value
+        };
     }
 
     fn in_object(&self) -> bool {

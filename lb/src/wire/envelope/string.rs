@@ -89,32 +89,33 @@ fn hex(left: u8, value: u16, byte: u8, text: Option<&mut Text>) -> Option<Place>
 
 /// How many bytes from the start mean themselves: no quote, no backslash, no control character.
 ///
-/// Goes by blocks without a branch inside, which compiles to vector instructions: nearly all of a body is the inside of
-/// strings. What is left goes by words, since keys are short.
+/// Begins by words, since keys are short, and goes on by blocks without a branch inside, which compiles to vector
+/// instructions: nearly all of a body is the inside of long strings.
 fn plain(bytes: &[u8]) -> usize {
     let mut at = 0;
-    for block in bytes.chunks_exact(BLOCK) {
-        if block
-            .iter()
-            .fold(0, |hit, byte| hit | u8::from(is_special(*byte)))
-            != 0
-        {
-            break;
-        }
-        at += BLOCK;
-    }
     while let Some(word) = bytes[at..].first_chunk() {
         let special = special(u64::from_le_bytes(*word));
         if special != 0 {
             return at + (special.trailing_zeros() / 8) as usize;
         }
         at += word.len();
+        if at % BLOCK == 0 {
+            let blocks = bytes[at..].chunks_exact(BLOCK);
+            at += blocks.take_while(|block| is_plain(block)).count() * BLOCK;
+        }
     }
     let tail = &bytes[at..];
     at + tail
         .iter()
         .position(|byte| is_special(*byte))
         .unwrap_or(tail.len())
+}
+
+fn is_plain(block: &[u8]) -> bool {
+    let specials = block
+        .iter()
+        .fold(0, |hit, byte| hit | u8::from(is_special(*byte)));
+    specials == 0
 }
 
 fn is_special(byte: u8) -> bool {

@@ -121,7 +121,9 @@ pub fn write_last_chunk(out: &mut Vec<u8>, trailers: &HeaderMap) {
 
 /// Appends one field.
 pub(super) fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
-    out.extend_from_slice(name.as_str().as_bytes());
+    let name = name.as_str().as_bytes();
+    out.reserve(name.len() + value.len() + b": \r\n".len());
+    out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
