@@ -1,7 +1,5 @@
 //! `cargo xtask demo`: from a clone to the running demonstration in one command.
 
-use std::path::Path;
-
 use crate::{
     command::{self, Result},
     ebpf, setup,
@@ -21,13 +19,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result {
     setup::ensure(args.setup)?;
-    match ebpf::build(Path::new(ebpf::MANIFEST)) {
-        Ok(object) => println!("kernel plane: built {}", object.display()),
-        Err(failure) => println!(
-            "going on without the kernel plane: {}",
-            first_line(&failure.to_string())
-        ),
-    }
+    ebpf::build_if_possible();
     let mut lb = command::cargo();
     lb.args(["run", "--quiet", "--release", "--locked", "--", "demo"]);
     if args.args.is_empty() {
@@ -36,8 +28,4 @@ pub(crate) fn run(args: &Args) -> Result {
         lb.args(&args.args);
     }
     command::run(&mut lb)
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }

@@ -12,11 +12,15 @@ use std::{
 
 use crate::{
     command::{self, Failure, Result},
-    coverage,
+    coverage, ebpf,
 };
 
 /// Left out of the profile: it runs once at start, and a wrong counter there would make all else look cold.
 const STARTUP: &str = "2lb6config";
+
+/// How much of all counts is taken for hot, in millionths. A request's steps run once for each, and loops over its bytes
+/// a hundred times: by the compiler's own limit (990,000) the former are not.
+const HOT: &str = "-Cllvm-args=-profile-summary-cutoff-hot=999000";
 
 /// No block runs this often in training: a counter beyond it is broken.
 const MOST: u64 = 1_000_000_000_000;
@@ -30,10 +34,14 @@ pub(crate) fn run() -> Result {
 /// Builds it, and gives its path.
 pub(crate) fn build() -> Result<PathBuf> {
     let (profdata, _) = coverage::tools()?;
+    ebpf::build_if_possible();
     let folder = command::root().join("target/trained");
     let counted = folder.join("counted");
     clear(&counted)?;
-    let counting = compile(&folder.join("counting"), "profile-generate", &counted)?;
+    let counting = compile(
+        &folder.join("counting"),
+        &format!("-Cprofile-generate={}", counted.display()),
+    )?;
     let mut train = command::cargo();
     train.args([
         "bench", "--quiet", "--locked", "-p", "lb-tests", "--bench", "training",
@@ -41,14 +49,17 @@ pub(crate) fn build() -> Result<PathBuf> {
     command::run(train.env("LB_BIN", counting))?;
     let profile = folder.join("lb.profdata");
     merge(&profdata, &counted, &profile)?;
-    let built = compile(&folder.join("built"), "profile-use", &profile)?;
+    let built = compile(
+        &folder.join("built"),
+        &format!("-Cprofile-use={} {HOT}", profile.display()),
+    )?;
     let lb = folder.join("lb");
     fs::copy(&built, &lb).map_err(|error| Failure::new(format!("{}: {error}", lb.display())))?;
     Ok(lb)
 }
 
-/// Builds lb with one more option of the compiler's, away from other builds, and gives its path.
-fn compile(target: &Path, option: &str, path: &Path) -> Result<PathBuf> {
+/// Builds lb with further options of the compiler's, away from other builds, and gives its path.
+fn compile(target: &Path, options: &str) -> Result<PathBuf> {
     let host = host()?;
     let given = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut build = command::cargo();
@@ -58,7 +69,7 @@ fn compile(target: &Path, option: &str, path: &Path) -> Result<PathBuf> {
         .args(["--target", &host])
         .arg("--target-dir")
         .arg(target)
-        .env("RUSTFLAGS", format!("{given} -C{option}={}", path.display()));
+        .env("RUSTFLAGS", format!("{given} {options}"));
     command::run(&mut build)?;
     Ok(target.join(host).join("release/lb"))
 }

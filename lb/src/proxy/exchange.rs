@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
-use super::asked::is_encoded;
 use super::body::Body;
 use super::error::{Refusal, json};
 use super::headers::{self, By, Kept};
@@ -33,7 +32,7 @@ mod head;
 mod hedged;
 mod refusing;
 
-use head::{Judged, is_event_stream, judge_head, judge_peeked};
+use head::{Judged, is_event_stream, is_readable_json, judge_head, judge_peeked};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
@@ -391,16 +390,4 @@ fn answer(
         Some((model, limit)) => rename::apply(response, model, limit),
         None => response,
     }
-}
-
-fn is_readable_json(headers: &HeaderMap) -> bool {
-    is_of_type(headers, b"application/json") && !is_encoded(headers)
-}
-
-fn is_of_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
-    let value = headers
-        .get(http::header::CONTENT_TYPE)
-        .map_or(&b""[..], |value| value.as_bytes());
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(wanted)
 }

@@ -41,6 +41,9 @@ pub(crate) struct Peers {
     /// Peers, as the kit names them
     #[arg(long, default_value = "hyper-floor,nginx,haproxy")]
     peers: String,
+    /// This lb, such as `cargo xtask release` builds, instead of one built for it
+    #[arg(long)]
+    lb: Option<PathBuf>,
     /// Also run lb with its access log, as a peer of its own
     #[arg(long)]
     access_log: bool,

@@ -1,6 +1,10 @@
 //! lb beside its peers: builds what the kit needs, writes lb's configuration, and hands over to the kit's script.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use super::Peers;
 use crate::command::{self, Failure, Result};
@@ -34,14 +38,15 @@ pub(super) fn run(args: &Peers) -> Result {
             script.display()
         )));
     }
-    let kit = args
-        .kit
-        .canonicalize()
-        .map_err(|error| Failure::new(error.to_string()))?;
+    let kit = absolute(&args.kit)?;
     let work = command::root().join("target/bench");
     prepare(&kit, &work)?;
-    command::run(command::cargo().args(["build", "--quiet", "--release", "--locked"]))?;
-    let lb = command::root().join("target/release/lb");
+    let lb = if let Some(lb) = &args.lb {
+        absolute(lb)?
+    } else {
+        command::run(command::cargo().args(["build", "--quiet", "--release", "--locked"]))?;
+        command::root().join("target/release/lb")
+    };
     let mut run = Command::new("python3");
     run.arg("run.py")
         .current_dir(&work)
@@ -62,6 +67,11 @@ pub(super) fn run(args: &Peers) -> Result {
         ));
     }
     command::run(&mut run)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    path.canonicalize()
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
 /// Copies the kit to where it may write, builds its programs and makes its certificates.

@@ -25,6 +25,18 @@ pub(crate) fn present() -> bool {
     command::root().join(MANIFEST).exists()
 }
 
+/// Builds the kernel programs of lb where that can be done, and says what came of it.
+pub(crate) fn build_if_possible() {
+    match build(Path::new(MANIFEST)) {
+        Ok(object) => eprintln!("kernel plane: built {}", object.display()),
+        Err(failure) => {
+            let failure = failure.to_string();
+            let reason = failure.lines().next().unwrap_or_default();
+            eprintln!("going on without the kernel plane: {reason}");
+        }
+    }
+}
+
 /// Builds the object of `manifest` (or takes the one that `LB_EBPF_OBJ` names) and returns its path.
 pub(crate) fn build(manifest: &Path) -> Result<PathBuf> {
     if let Some(object) = env::var_os(OBJECT_VARIABLE).map(PathBuf::from) {

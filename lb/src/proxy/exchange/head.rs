@@ -3,7 +3,7 @@
 use http::response::Parts;
 use http::{HeaderMap, Response};
 
-use super::{Reply, Tried, is_of_type};
+use super::{Reply, Tried};
 use crate::net::Incoming;
 use crate::policy::outcome::Ended;
 use crate::proxy::asked::is_encoded;
@@ -65,4 +65,16 @@ pub(super) fn judge_peeked(worker: &Worker, attempt: &Attempt, parts: Parts, pee
 
 pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     is_of_type(headers, b"text/event-stream")
+}
+
+pub(super) fn is_readable_json(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"application/json") && !is_encoded(headers)
+}
+
+fn is_of_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
+    let value = headers
+        .get(http::header::CONTENT_TYPE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(wanted)
 }
