@@ -4,6 +4,9 @@
 //! Requests go to both in turn; printed are the ratio of their medians, round by round, and what a silent client
 //! takes in memory. The crowd stands still within its deadlines, which are set wide here: that each kind is closed at its
 //! own is a test (`listeners::deadlines`).
+//!
+//! To be run on one CPU (`taskset -c 1`): on two, whether the kernel puts lb and its client beside or behind each other
+//! makes more of a difference than any crowd.
 
 use std::time::{Duration, Instant};
 
