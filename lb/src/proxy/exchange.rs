@@ -104,16 +104,14 @@ pub(super) async fn exchange(
     let mut spare = None;
     // The same endpoint once more, where a reused connection turned out dead.
     let mut again = None;
+    // The first step is taken at once.
     let mut first = Some(begun);
     let refusal = loop {
         let fresh = again.is_some();
-        let step = again.take().map_or_else(
-            || {
-                let now = first.take().unwrap_or_else(|| worker.now());
-                run.next(now, &mut Worker::draw)
-            },
-            Step::Try,
-        );
+        let step = match again.take() {
+            Some(same) => Step::Try(same),
+            None => run.next(first.take().unwrap_or_else(|| worker.now()), &mut Worker::draw),
+        };
         let mut attempt = match step {
             Step::Try(attempt) => attempt,
             Step::Queue(waiting) => match queued(worker, &waiting, total).await {

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
-use super::answering::Desk;
+use super::answering::Mailbox;
 use super::asked::Asked;
 use super::auth::Client;
 use super::body::Body;
@@ -52,12 +52,12 @@ pub(super) struct Job {
     pub(super) request: Request<Option<Incoming>>,
 }
 
-/// Answers the requests of `desk`. There is always an answer: what goes wrong is one as well.
+/// Answers the requests of `mailbox`. There is always an answer: what goes wrong is one as well.
 ///
 /// A request stays where it is and is lent out, since what an async function takes by value it keeps twice.
-pub(super) async fn serve(desk: Desk) -> Infallible {
+pub(super) async fn handle(mailbox: Mailbox) -> Infallible {
     loop {
-        let mut job = desk.next().await;
+        let mut job = mailbox.next().await;
         let (worker, peer, request) = (&job.worker, &*job.peer, &mut job.request);
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
@@ -70,7 +70,7 @@ pub(super) async fn serve(desk: Desk) -> Infallible {
             ahead: job.busy.ahead(),
         };
         let answered = scene.answer(&mut arrival, request).await;
-        desk.answer(answer(job, arrival, answered));
+        mailbox.answer(answer(job, arrival, answered));
     }
 }
 

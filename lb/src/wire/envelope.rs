@@ -1,8 +1,9 @@
 //! Finds out what a JSON request body asks for, by byte spans and without building a document.
 //!
 //! Only `model`, `stream`, `store` and `background` at depth 1 are of interest, where it is wanted also what tells one
-//! conversation from another ([`Members`]), and the rest may be megabytes of messages. So [`Scanner`] is an automaton that is fed the body chunk by chunk as it arrives: it owns the member it is
-//! in, a bit for each open bracket, and nothing else, and can stop between any two bytes. [ENV-1]
+//! conversation from another ([`Members`]), and the rest may be megabytes of messages. So [`Scanner`] is an automaton
+//! that is fed the body chunk by chunk as it arrives: it owns the member it is in, a bit for each open bracket, and
+//! nothing else, and can stop between any two bytes. [ENV-1]
 //!
 //! It is strict on purpose. lb decides by what it reads here and the provider by what *it* reads, so a text on which two
 //! parsers may differ is refused: anything that is not JSON or not UTF-8, and a second `model` or `stream`, of which
