@@ -216,3 +216,6 @@ impl Text {
         self.lenient
     }
 }
+
+#[cfg(test)]
+mod tests;
