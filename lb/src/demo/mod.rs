@@ -150,9 +150,12 @@ impl Stage {
         Ok(())
     }
 
-    /// The configuration that lb is started with: the documented defaults but for the clock's pace.
+    /// The configuration that lb is started with: the documented defaults but for the clock's pace, and for how many
+    /// failures put an endpoint out.
     fn configuration(&self) -> String {
-        let health = "health: { ejection_ms: 2000, max_ejection_ms: 4000 }";
+        // A death cuts a dozen streams at once. With the default of 5 they alone put the endpoint out, now before the
+        // kernel's word of it and now after; here it is the kernel's, where there is one.
+        let health = "health: { consecutive_failures: 20, ejection_ms: 2000, max_ejection_ms: 4000 }";
         let provider = |provider: &Provider| {
             format!(
                 "  {}: {{ endpoints: [{{ url: \"{}\" }}], {health} }}\n",
