@@ -40,18 +40,18 @@ pub(crate) fn build() -> Result<PathBuf> {
     clear(&counted)?;
     let counting = compile(
         &folder.join("counting"),
-        &format!("-Cprofile-generate={}", counted.display()),
+        &[&format!("-Cprofile-generate={}", counted.display())],
     )?;
     let mut train = command::cargo();
-    train.args([
-        "bench", "--quiet", "--locked", "-p", "lb-tests", "--bench", "training",
-    ]);
+    // Who asks need not be fast.
+    train.args(["bench", "--profile", "dev", "--quiet", "--locked"]);
+    train.args(["-p", "lb-tests", "--bench", "training"]);
     command::run(train.env("LB_BIN", counting))?;
     let profile = folder.join("lb.profdata");
     merge(&profdata, &counted, &profile)?;
     let built = compile(
         &folder.join("built"),
-        &format!("-Cprofile-use={} {HOT}", profile.display()),
+        &[&format!("-Cprofile-use={}", profile.display()), HOT],
     )?;
     let lb = folder.join("lb");
     fs::copy(&built, &lb).map_err(|error| Failure::new(format!("{}: {error}", lb.display())))?;
@@ -59,9 +59,8 @@ pub(crate) fn build() -> Result<PathBuf> {
 }
 
 /// Builds lb with further options of the compiler's, away from other builds, and gives its path.
-fn compile(target: &Path, options: &str) -> Result<PathBuf> {
+fn compile(target: &Path, options: &[&str]) -> Result<PathBuf> {
     let host = host()?;
-    let given = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut build = command::cargo();
     // With a target named, the flags are not those of build scripts and macros.
     build
@@ -69,9 +68,22 @@ fn compile(target: &Path, options: &str) -> Result<PathBuf> {
         .args(["--target", &host])
         .arg("--target-dir")
         .arg(target)
-        .env("RUSTFLAGS", format!("{given} {options}"));
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(options));
     command::run(&mut build)?;
     Ok(target.join(host).join("release/lb"))
+}
+
+/// These options behind the ones that the environment gives, in the form that takes a path with spaces.
+fn flags(options: &[&str]) -> String {
+    let given = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_else(|_unset| {
+        let plain = std::env::var("RUSTFLAGS").unwrap_or_default();
+        plain.split_whitespace().collect::<Vec<_>>().join("\x1f")
+    });
+    let given = given.split('\x1f').filter(|flag| !flag.is_empty());
+    given
+        .chain(options.iter().copied())
+        .collect::<Vec<_>>()
+        .join("\x1f")
 }
 
 /// The compiler's own platform.
