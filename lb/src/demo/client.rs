@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::MODEL;
-use super::report::find;
+use super::report::{find, kernel_watches};
 
 /// How a request ended for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,22 +85,42 @@ pub(super) async fn state(admin: SocketAddr) -> io::Result<Value> {
     serde_json::from_slice(body).map_err(io::Error::other)
 }
 
-/// Looks at lb's state until it shows that the provider's endpoint is out; how long that took from now, and lb's word
-/// for the cause. `None` if it did not go.
-pub(super) async fn noticed(admin: SocketAddr, provider: &str) -> (Duration, Option<String>) {
+/// How lb found a provider dead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Noticed {
+    /// From the death to lb's state showing it.
+    pub(super) after: Duration,
+    /// lb's word for the cause.
+    pub(super) cause: String,
+}
+
+/// Looks at lb's state until it shows that the provider's endpoint is out. If streams that were cut have put it out and
+/// the kernel is watching, its word of the death is waited for as well. In the order they came; empty if the endpoint
+/// did not go.
+pub(super) async fn noticed(admin: SocketAddr, provider: &str) -> Vec<Noticed> {
     let begun = Instant::now();
-    let cause = async {
-        loop {
-            let state = state(admin).await.unwrap_or_default();
-            let endpoint = &find(&state["providers"], provider)["endpoints"][0];
-            if let Some(cause) = endpoint["cause"].as_str() {
-                return cause.to_owned();
-            }
-            sleep(LOOK).await;
+    let mut patience = NOTICED;
+    let mut found: Vec<Noticed> = Vec::new();
+    while begun.elapsed() < patience {
+        let state = state(admin).await.unwrap_or_default();
+        let endpoint = &find(&state["providers"], provider)["endpoints"][0];
+        if let Some(cause) = endpoint["cause"].as_str()
+            && found.last().is_none_or(|last| last.cause != cause)
+        {
+            let after = begun.elapsed();
+            patience = after + KERNEL_WORD;
+            found.push(Noticed {
+                after,
+                cause: cause.to_owned(),
+            });
         }
-    };
-    let cause = timeout(NOTICED, cause).await.ok();
-    (begun.elapsed(), cause)
+        let complete = |last: &Noticed| last.cause.starts_with("kernel_") || !kernel_watches(&state);
+        if found.last().is_some_and(complete) {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    found
 }
 
 async fn send(address: SocketAddr, line: &str, body: &str) -> io::Result<TcpStream> {
@@ -133,6 +153,8 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 /// A killed provider is out by then, or it is not told when it goes.
 const NOTICED: Duration = Duration::from_secs(2);
+/// The kernel's word of it has come by then after the first cause, or is not told.
+const KERNEL_WORD: Duration = Duration::from_millis(250);
 /// How often is looked whether it is.
 const LOOK: Duration = Duration::from_millis(2);
 /// No answer of the demo takes longer.

@@ -94,8 +94,8 @@ pub async fn run(
             write(out, &event.to_string())?;
             stage.apply(event, &load).await.map_err(Error::Provider)?;
             if let Some(killed) = event.killed() {
-                let (noticed, cause) = client::noticed(lb.admin, killed).await;
-                write(out, &report::gone(killed, noticed, cause.as_deref()))?;
+                let noticed = client::noticed(lb.admin, killed).await;
+                write(out, &report::gone(killed, &noticed))?;
             }
         }
         if begun.elapsed() >= options.length {
@@ -150,12 +150,9 @@ impl Stage {
         Ok(())
     }
 
-    /// The configuration that lb is started with: the documented defaults but for the clock's pace, and for how many
-    /// failures put an endpoint out.
+    /// The configuration that lb is started with: the documented defaults but for the clock's pace.
     fn configuration(&self) -> String {
-        // A death cuts a dozen streams at once. With the default of 5 they alone put the endpoint out, now before the
-        // kernel's word of it and now after; here it is the kernel's, where there is one.
-        let health = "health: { consecutive_failures: 20, ejection_ms: 2000, max_ejection_ms: 4000 }";
+        let health = "health: { ejection_ms: 2000, max_ejection_ms: 4000 }";
         let provider = |provider: &Provider| {
             format!(
                 "  {}: {{ endpoints: [{{ url: \"{}\" }}], {health} }}\n",

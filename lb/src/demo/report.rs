@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::MODEL;
-use super::client::{Ending, Sample, chat_body};
+use super::client::{Ending, Noticed, Sample, chat_body};
 
 /// What a demo came to.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -141,17 +141,25 @@ pub(super) fn kernel(state: &Value) -> String {
     )
 }
 
+/// Whether the kernel is watching.
+pub(super) fn kernel_watches(state: &Value) -> bool {
+    state["kernel"]["mode"].as_str().is_some_and(|mode| mode != "off")
+}
+
 /// The line that says how soon a killed provider was left alone, and by what it was noticed.
-pub(super) fn gone(provider: &str, noticed: Duration, cause: Option<&str>) -> String {
-    cause.map_or_else(
-        || format!("-- {provider} is not out {} after its death", seconds(noticed)),
-        |cause| {
-            format!(
-                "-- {provider} is out {} ms after its death: {cause}",
-                noticed.as_millis()
-            )
-        },
-    )
+pub(super) fn gone(provider: &str, noticed: &[Noticed]) -> String {
+    let Some((first, later)) = noticed.split_first() else {
+        return format!("-- {provider} is not out after its death");
+    };
+    let mut line = format!(
+        "-- {provider} is out {} ms after its death: {}",
+        first.after.as_millis(),
+        first.cause
+    );
+    for Noticed { after, cause } in later {
+        write!(line, ", {cause} after {} ms", after.as_millis()).expect("a String takes everything");
+    }
+    line
 }
 
 fn summary(samples: &[Sample], lowest_share: f64, last_share: f64) -> Totals {

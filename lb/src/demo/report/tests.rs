@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Report, gone, kernel as kernel_line, quantile};
-use crate::demo::client::{Ending, Sample};
+use crate::demo::client::{Ending, Noticed, Sample};
 
 fn sample(provider: &str, milliseconds: u64) -> Sample {
     let first_token = Some(Duration::from_millis(milliseconds));
@@ -27,12 +27,20 @@ fn state(share: f64) -> Value {
 // [DEMO-5]
 #[test]
 fn a_death_is_told_with_its_cause_and_its_milliseconds() {
-    let gone = |cause| gone("gpu", Duration::from_millis(23), cause);
+    let noticed = |milliseconds, cause: &str| Noticed {
+        after: Duration::from_millis(milliseconds),
+        cause: cause.to_owned(),
+    };
     assert_eq!(
-        gone(Some("kernel_refused")),
+        gone("gpu", &[noticed(23, "kernel_refused")]),
         "-- gpu is out 23 ms after its death: kernel_refused"
     );
-    assert_eq!(gone(None), "-- gpu is not out 0.02s after its death");
+    let both = [noticed(2, "consecutive_failures"), noticed(10, "kernel_refused")];
+    assert_eq!(
+        gone("gpu", &both),
+        "-- gpu is out 2 ms after its death: consecutive_failures, kernel_refused after 10 ms"
+    );
+    assert_eq!(gone("gpu", &[]), "-- gpu is not out after its death");
 }
 
 // [DEMO-5]
