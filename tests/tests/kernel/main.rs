@@ -16,6 +16,7 @@ mod harness;
 mod live;
 mod loading;
 mod loss;
+mod outcome;
 mod process;
 mod programs;
 mod stage;
@@ -40,6 +41,7 @@ fn main() -> io::Result<ExitCode> {
         live::tests,
         loading::tests,
         loss::tests,
+        outcome::tests,
         process::tests,
     ] {
         list(&mut tests);
