@@ -41,9 +41,12 @@ pub(crate) struct Peers {
     /// Peers, as the kit names them
     #[arg(long, default_value = "hyper-floor,nginx,haproxy")]
     peers: String,
-    /// This lb, such as `cargo xtask release` builds, instead of one built for it
+    /// This lb, instead of the one that `cargo xtask release` builds
     #[arg(long)]
     lb: Option<PathBuf>,
+    /// The lb that `cargo build --release` builds, without training
+    #[arg(long, conflicts_with = "lb")]
+    plain: bool,
     /// Also run lb with its access log, as a peer of its own
     #[arg(long)]
     access_log: bool,

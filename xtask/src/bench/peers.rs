@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::Peers;
-use crate::command::{self, Failure, Result};
+use crate::{
+    command::{self, Failure, Result},
+    release,
+};
 
 /// One worker with all policy on: a strict model over two providers, so that the share is active, health and metrics.
 const CONFIG: &str = r#"version: 1
@@ -41,12 +44,7 @@ pub(super) fn run(args: &Peers) -> Result {
     let kit = absolute(&args.kit)?;
     let work = command::root().join("target/bench");
     prepare(&kit, &work)?;
-    let lb = if let Some(lb) = &args.lb {
-        absolute(lb)?
-    } else {
-        command::run(command::cargo().args(["build", "--quiet", "--release", "--locked"]))?;
-        command::root().join("target/release/lb")
-    };
+    let lb = lb(args)?;
     let mut run = Command::new("python3");
     run.arg("run.py")
         .current_dir(&work)
@@ -67,6 +65,18 @@ pub(super) fn run(args: &Peers) -> Result {
         ));
     }
     command::run(&mut run)
+}
+
+/// The lb that is measured: what is shipped, if nothing else is asked for.
+fn lb(args: &Peers) -> Result<PathBuf> {
+    if let Some(lb) = &args.lb {
+        return absolute(lb);
+    }
+    if !args.plain {
+        return release::build();
+    }
+    command::run(command::cargo().args(["build", "--quiet", "--release", "--locked"]))?;
+    Ok(command::root().join("target/release/lb"))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
