@@ -268,3 +268,16 @@ pub(super) fn json(status: StatusCode, bytes: Bytes) -> Response<Body> {
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
+
+/// What an error event said, as a response: JSON, unless it was something else.
+pub(super) fn as_sent(status: StatusCode, data: Bytes) -> Response<Body> {
+    let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&data).is_ok();
+    let mut response = json(status, data);
+    if !is_json {
+        response.headers_mut().insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
+    }
+    response
+}

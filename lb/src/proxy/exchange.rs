@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::account::Account;
 use super::body::Body;
-use super::error::{Refusal, json};
+use super::error::{Refusal, as_sent};
 use super::headers::{self, By, Kept};
 use super::interims::Interims;
 use super::peek::{Lead, peek};
@@ -334,7 +334,7 @@ fn answer(
     let (mut response, lead) = match reply {
         Reply::Embedded { status, data } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-            (json(status, data), None)
+            (as_sent(status, data), None)
         }
         Reply::Head {
             status,

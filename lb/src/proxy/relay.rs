@@ -171,9 +171,12 @@ impl Relay {
         let inner = self.body.size_hint();
         let mut hint = SizeHint::new();
         match inner.exact() {
-            // With something put in, the length is not the upstream's any more.
+            // With something put in, the length is not the upstream's any more; nor is it one that no number is for.
             Some(left) if matches!(self.end, End::Open | End::Clean) && self.inserts.is_none() => {
-                hint.set_exact(left + self.withheld_bytes);
+                match left.checked_add(self.withheld_bytes) {
+                    Some(length) => hint.set_exact(length),
+                    None => hint.set_lower(self.withheld_bytes),
+                }
             }
             _ => hint.set_lower(self.withheld_bytes),
         }
@@ -213,7 +216,7 @@ impl Relay {
     /// Books an error event that came after the commit, be it in the chunk that brought the commit.
     fn heed_late_error(&mut self) {
         let code = self.watch.as_mut().and_then(|watch| watch.take_late_error());
-        if let (Some(code), Some(tail)) = (code, &mut self.tail) {
+        if let (Some(code), Some(tail), false) = (code, &mut self.tail, self.failed) {
             tail.failed(self.worker.now(), &Ended::LateError { code }, Worker::draw());
             self.failed = true;
         }
@@ -234,7 +237,10 @@ impl Relay {
         }
         if let Some(mut tail) = self.tail.take() {
             self.count_tokens(&tail);
-            tail.failed(self.worker.now(), &Ended::Broken, Worker::draw());
+            // A stream that has told its failure has no second one.
+            if !self.failed {
+                tail.failed(self.worker.now(), &Ended::Broken, Worker::draw());
+            }
         }
         self.account.truncated();
         Poll::Ready(Some(Err(Aborted)))

@@ -34,7 +34,7 @@ pub struct Identity {
     seen: Mutex<Seen>,
 }
 
-/// What the files held when they were last looked at, be it good or not.
+/// What the files held whose configuration is in use.
 #[derive(Debug)]
 struct Seen {
     all: Digest,
@@ -109,7 +109,7 @@ impl Identity {
     }
 
     /// Reads the files again. Returns whether they have changed and are in use now; what cannot be used is an error
-    /// once, and leaves in use what was.
+    /// each time, and leaves in use what was.
     pub fn refresh(&self) -> Result<bool, IdentityError> {
         let files = Files::read(&self.tls)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +117,6 @@ impl Identity {
         if all == seen.all {
             return Ok(false);
         }
-        seen.all = all;
         let authorities = files.authorities_digest();
         let tickets = if authorities == seen.authorities {
             Arc::clone(&seen.tickets)
@@ -125,8 +124,11 @@ impl Identity {
             aws_lc_rs::Ticketer::new()?
         };
         let config = build(&self.provider, &files, self.http2, Arc::clone(&tickets))?;
-        seen.tickets = tickets;
-        seen.authorities = authorities;
+        *seen = Seen {
+            all,
+            authorities,
+            tickets,
+        };
         self.current.store(Arc::new(config));
         Ok(true)
     }

@@ -23,7 +23,8 @@ pub(super) async fn keep_fresh(listeners: Arc<Listeners>) {
             };
             let listener = bound.name().to_string();
             match identity.refresh() {
-                Ok(false) => {}
+                // What is in use already may have been put back in the place of what could not be used.
+                Ok(false) => drop(complaints.remove(&listener)),
                 Ok(true) => {
                     complaints.remove(&listener);
                     tracing::info!(listener, "certificates renewed");

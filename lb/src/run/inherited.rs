@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use crate::config::{self, Place};
-use crate::proxy::is_listening;
+use crate::proxy::{Bound, is_listening};
 
 /// Sockets that were handed over. What the configuration has no place for stays here.
 #[derive(Debug, Default)]
@@ -47,10 +47,12 @@ impl Inherited {
         }
     }
 
-    /// Takes a socket of the service manager's back, for a later configuration.
-    pub(super) fn give_back(&mut self, name: &config::Name, sockets: Vec<TcpListener>) {
-        let named = sockets.into_iter().map(|socket| (name.to_string(), socket));
-        self.named.extend(named);
+    /// Takes the sockets back that `bound` has of the service manager's, for a later configuration.
+    pub(super) fn take_back(&mut self, bound: &Bound) {
+        if let (Place::Inherited(name), Ok(sockets)) = (&bound.place, bound.sockets()) {
+            let named = sockets.into_iter().map(|socket| (name.to_string(), socket));
+            self.named.extend(named);
+        }
     }
 
     /// Closes what the lb before had and this one does not want: connections would wait there for ever.

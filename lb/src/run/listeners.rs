@@ -20,14 +20,27 @@ pub(super) struct Listeners {
 }
 
 /// What is to be done so that the listeners are those of a configuration. Nothing of it has been done yet, but that
-/// new addresses are bound.
+/// new addresses are bound. Sockets of the service manager's go back where it is not carried out: there are no others.
 #[derive(Debug)]
-pub(super) struct Plan(Vec<Planned>);
+pub(super) struct Plan<'a> {
+    listeners: &'a Listeners,
+    planned: Vec<Planned>,
+}
 
 #[derive(Debug)]
 enum Planned {
     Kept(Arc<Bound>, config::Listener, Option<Arc<Identity>>),
     New(Arc<Bound>, Vec<Share>),
+}
+
+impl Drop for Plan<'_> {
+    fn drop(&mut self) {
+        for planned in &self.planned {
+            if let Planned::New(bound, _) = planned {
+                lock(&self.listeners.inherited).take_back(bound);
+            }
+        }
+    }
 }
 
 impl Listeners {
@@ -47,10 +60,13 @@ impl Listeners {
 
     /// Binds what is new in `config` and reads certificates. A listener is known again by its place, and by its name
     /// too where the system has chosen the port.
-    pub(super) fn plan(&self, config: &Config) -> Result<Plan, StartError> {
+    pub(super) fn plan(&self, config: &Config) -> Result<Plan<'_>, StartError> {
         let before = self.live();
         let mut left = before.clone();
-        let mut planned = Vec::with_capacity(config.listeners.len());
+        let mut plan = Plan {
+            listeners: self,
+            planned: Vec::with_capacity(config.listeners.len()),
+        };
         for listener in &config.listeners {
             let known = left.iter().position(|bound| is_same(bound, listener));
             let known = known.map(|index| left.remove(index));
@@ -58,19 +74,19 @@ impl Listeners {
                 name: listener.name.to_string(),
                 source,
             })?;
-            planned.push(match known {
+            plan.planned.push(match known {
                 Some(bound) => Planned::Kept(bound, listener.clone(), identity),
                 None => self.bind(listener, identity, &before)?,
             });
         }
-        Ok(Plan(planned))
+        Ok(plan)
     }
 
     /// Carries the plan out. Returns the listeners that are no more: they accept nothing from now on, and their
     /// connections are to be given time.
-    pub(super) fn commit(&self, plan: Plan, workers: &Workers) -> Vec<Arc<Bound>> {
-        let mut next = Vec::with_capacity(plan.0.len());
-        for planned in plan.0 {
+    pub(super) fn commit(&self, mut plan: Plan<'_>, workers: &Workers) -> Vec<Arc<Bound>> {
+        let mut next = Vec::with_capacity(plan.planned.len());
+        for planned in plan.planned.drain(..) {
             next.push(match planned {
                 Planned::Kept(bound, listener, identity) => {
                     bound.set(&listener, identity);
@@ -90,9 +106,7 @@ impl Listeners {
         let mut inherited = lock(&self.inherited);
         inherited.settle();
         for bound in &gone {
-            if let (Place::Inherited(name), Ok(sockets)) = (&bound.place, bound.sockets()) {
-                inherited.give_back(name, sockets);
-            }
+            inherited.take_back(bound);
             tracing::info!(listener = %bound.name(), address = %bound.address, "not listening any more");
             bound.advance(Drain::Closing);
             leaving.push(Arc::downgrade(bound));

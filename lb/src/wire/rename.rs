@@ -44,14 +44,31 @@ struct Events {
     held: BytesMut,
     /// How far `held` has been looked at.
     looked: usize,
-    /// Whether the line that is being read is empty so far.
-    empty_line: bool,
+    line: Line,
+    /// Whether the event has nothing but comments so far. They belong to no event's data, so that none of them waits for
+    /// the end of the event: those that lb says itself have no blank line behind them.
+    untouched: bool,
     /// Whether the last byte was a CR, whose LF may follow.
     after_cr: bool,
     /// A longer event passes as it is.
     max_event_bytes: usize,
     /// Whether the event is one of those.
     oversized: bool,
+}
+
+/// The line that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// It has no byte yet.
+    Empty,
+    Comment,
+    Field,
+}
+
+/// What can be passed on, up to this place in what is held.
+enum Piece {
+    Comment(usize),
+    Event(usize),
 }
 
 impl Renamer {
@@ -70,7 +87,8 @@ impl Renamer {
         let events = Events {
             held: BytesMut::new(),
             looked: 0,
-            empty_line: true,
+            line: Line::Empty,
+            untouched: true,
             after_cr: false,
             max_event_bytes,
             oversized: false,
@@ -150,13 +168,16 @@ impl Events {
     fn feed(&mut self, chunk: &[u8], value: &Bytes) -> Bytes {
         self.held.extend_from_slice(chunk);
         let mut out = BytesMut::new();
-        while let Some(end) = self.event_end() {
-            let event = self.held.split_to(end);
+        while let Some(piece) = self.piece() {
             self.looked = 0;
-            if std::mem::take(&mut self.oversized) {
-                out.extend_from_slice(&event);
-            } else {
-                out.extend_from_slice(&renamed(&event, value));
+            match piece {
+                Piece::Event(end) if !std::mem::take(&mut self.oversized) => {
+                    out.extend_from_slice(&renamed(&self.held.split_to(end), value));
+                }
+                Piece::Comment(end) | Piece::Event(end) => {
+                    self.oversized = false;
+                    out.extend_from_slice(&self.held.split_to(end));
+                }
             }
         }
         if self.oversized || self.held.len() > self.max_event_bytes {
@@ -167,23 +188,34 @@ impl Events {
         out.freeze()
     }
 
-    /// Where the event in `held` ends: behind its blank line. The LF of a CR that ended an event goes with the next.
-    fn event_end(&mut self) -> Option<usize> {
+    /// Where the event in `held` ends, behind its blank line, or a comment before it does. The LF of a CR that ended
+    /// one of them goes with the next.
+    fn piece(&mut self) -> Option<Piece> {
         for (at, &byte) in self.held.iter().enumerate().skip(self.looked) {
             match byte {
                 b'\n' if std::mem::take(&mut self.after_cr) => {}
                 b'\n' | b'\r' => {
                     self.after_cr = byte == b'\r';
-                    if std::mem::replace(&mut self.empty_line, true) {
-                        // With its LF where it is there: not every client takes a CR for the end.
-                        let pair = self.after_cr && self.held.get(at + 1) == Some(&b'\n');
-                        self.after_cr &= !pair;
-                        return Some(at + 1 + usize::from(pair));
+                    let line = std::mem::replace(&mut self.line, Line::Empty);
+                    if line == Line::Field || !(line == Line::Empty || self.untouched) {
+                        continue;
                     }
+                    // With its LF where it is there: not every client takes a CR for the end.
+                    let pair = self.after_cr && self.held.get(at + 1) == Some(&b'\n');
+                    self.after_cr &= !pair;
+                    let end = at + 1 + usize::from(pair);
+                    if line == Line::Comment {
+                        return Some(Piece::Comment(end));
+                    }
+                    self.untouched = true;
+                    return Some(Piece::Event(end));
                 }
                 _ => {
                     self.after_cr = false;
-                    self.empty_line = false;
+                    if self.line == Line::Empty {
+                        self.line = if byte == b':' { Line::Comment } else { Line::Field };
+                        self.untouched &= self.line == Line::Comment;
+                    }
                 }
             }
         }

@@ -286,3 +286,38 @@ async fn a_stream_of_nothing_but_done_is_a_valid_answer() {
     );
     assert_eq!(alternate.requests().len(), 0);
 }
+
+// [STREAM-12]
+#[tokio::test]
+async fn a_stream_that_has_told_its_failure_has_no_second_one() {
+    let error = r#"{"error":{"message":"out of memory","code":500}}"#;
+    let told = || Script::stream().token("a").data(error);
+    for script in [told().close(), told().data(error).close(), told().stall()] {
+        let gpu = Provider::start(script.clone()).await;
+        let setup = Setup::single(&gpu).section("failover: { stream_idle_timeout_ms: 300 }");
+        let lb = Lb::start(&setup).await;
+        let answer = lb.chat(true).await;
+        assert_eq!(answer.end, End::Cut, "{script:?}");
+        lb.idle().await;
+        let endpoint = lb.endpoint("gpu", 0).await;
+        assert_eq!(endpoint["consecutive_failures"], 1, "{script:?}: {endpoint}");
+    }
+}
+
+// [STREAM-3]
+#[tokio::test]
+async fn an_error_event_that_is_no_json_is_not_called_json() {
+    for (data, kind) in [
+        ("out of memory", "text/plain; charset=utf-8"),
+        (r#"{"error":"out of memory"}"#, "application/json"),
+    ] {
+        let event = format!("event: error\ndata: {data}\n\n");
+        let gpu = Provider::start(Script::stream().bytes(event).end()).await;
+        let lb = Lb::start(&Setup::single(&gpu)).await;
+        let answer = lb.chat(true).await;
+        assert_eq!(
+            (answer.text().as_str(), answer.head.header("content-type")),
+            (data, Some(kind))
+        );
+    }
+}

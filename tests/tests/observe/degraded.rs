@@ -1,6 +1,6 @@
 //! What the fields of a response say of how it came about.
 
-use lb_tests::client::{ask, chat};
+use lb_tests::client::{End, ask, chat};
 use lb_tests::daemon::Lb;
 use lb_tests::provider::{Provider, Refusing, Script, token};
 use lb_tests::setup::Setup;
@@ -66,6 +66,28 @@ async fn a_comment_is_put_before_the_first_frame_and_never_before_a_byte_order_m
     spare.next(Script::completion("ok"));
     let answer = ask(lb.data(), chat("assistant", false)).await;
     assert_eq!(answer.json()["choices"][0]["message"]["content"], "ok");
+}
+
+// [NOTICE-2] [STREAM-12]
+#[tokio::test]
+async fn a_length_that_has_no_room_for_the_comment_is_no_length() {
+    let (_first, spare, lb) = start("comment", "none").await;
+    let endless = [
+        ("content-type", "text/event-stream"),
+        ("content-length", "18446744073709551615"),
+    ];
+    spare.next(Script::head(200, &endless).token("a").close());
+    let answer = ask(lb.data(), chat("assistant", true)).await;
+    let head = &answer.head;
+    assert_eq!(
+        (head.header("content-length"), head.header("transfer-encoding")),
+        (None, Some("chunked"))
+    );
+    let event = format!("data: {}\n\n", token("a"));
+    assert_eq!(
+        (answer.end, answer.text()),
+        (End::Cut, format!(": lb degraded\n\n{event}"))
+    );
 }
 
 // [STREAM-26] [NOTICE-3]

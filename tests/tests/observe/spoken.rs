@@ -132,6 +132,16 @@ async fn a_silent_stream_is_kept_alive_by_comments_that_do_not_move_its_idle_tim
     assert!(total < Duration::from_secs(3), "{total:?}");
 }
 
+// [INSERT-2] [NAME-2]
+#[tokio::test]
+async fn comments_do_not_wait_where_the_model_is_renamed() {
+    let (provider, lb) = start(&["sse_keepalive_ms: 50", "rewrite_response_model: true"]).await;
+    provider.next(Script::stream().token("a").stall());
+    let mut stream = lb.begin().await;
+    stream.head().await;
+    stream.until(": x\n: x\n").await;
+}
+
 // [INSERT-2]
 #[tokio::test]
 async fn a_comment_never_goes_into_an_event_before_the_commit_or_into_what_cannot_be_read() {

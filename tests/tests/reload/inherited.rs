@@ -54,6 +54,38 @@ async fn a_socket_of_the_service_managers_is_one_for_all_workers_and_survives_re
     assert_eq!(ask(address, get("/v1/models")).await.status(), 200);
 }
 
+// [RELOAD-5] [RELOAD-40]
+#[tokio::test]
+async fn a_configuration_that_cannot_be_used_does_not_take_a_socket_with_it() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let folder = Arc::new(Folder::new());
+    let without = Setup::single(&provider).server("workers: 2").text();
+    folder.write("lb.yaml", &without);
+    let lb = Lb::spawn(folder, &mut run(&socket, "web")).await;
+    // Both that nobody can have the admin port, and that a second listener lacks its socket, come after the first has
+    // got its own.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let admin = "admin: { address: \"127.0.0.1:0\" }";
+    let busy = text(&provider).replacen(admin, &format!("admin: {{ address: \"127.0.0.1:{port}\" }}"), 1);
+    let lacking = text(&provider).replacen(
+        "listeners: [",
+        "listeners: [{ name: other, address: \"fd:other\" }, ",
+        1,
+    );
+    let lacking_last = text(&provider).replacen(" }]", " }, { name: other, address: \"fd:other\" }]", 1);
+    for broken in [busy, lacking, lacking_last] {
+        lb.write(&broken);
+        assert_eq!(lb.reload().await.status(), 422, "{broken}");
+    }
+    lb.write(&text(&provider));
+    let answer = lb.reload().await;
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    assert_eq!(ask(address, get("/v1/models")).await.status(), 200);
+}
+
 // [RELOAD-40]
 #[tokio::test]
 async fn a_socket_that_was_not_handed_over_ends_the_start_and_says_which_there_are() {

@@ -205,7 +205,12 @@ async fn changed_files_are_used_by_new_handshakes_and_a_broken_pair_is_not() {
     std::fs::copy(&other.cert_file, &pair.cert_file).unwrap();
     let error = identity.refresh().unwrap_err();
     assert!(matches!(error, IdentityError::Pair { .. }), "{error}");
-    assert!(!identity.refresh().unwrap(), "said once");
+    let again = identity.refresh().unwrap_err();
+    assert_eq!(
+        again.to_string(),
+        error.to_string(),
+        "whoever asks again is told again"
+    );
     assert_eq!(
         connect(&identity, &client, "a.test").await.unwrap().certificate,
         old

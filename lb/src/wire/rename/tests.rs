@@ -64,6 +64,7 @@ fn the_model_of_every_complete_event_changes_alike_however_the_stream_is_cut() {
     for end in ["\n", "\r\n", "\r"] {
         let events = [
             r#"data: {"id":"1","model":"up","choices":[]}"#,
+            ": x\n: y\ndata: {\"id\":\"1\",\"model\":\"up\"}\n: \"model\":\"up\"",
             r#": a comment with "model":"up""#,
             "event: message\ndata:{\"model\":\"up\",\ndata: \"x\":{\"model\":\"up\"}}",
             "data: {\"x\":1,\ndata: \"model\":\"up\"}\nid: 7",
@@ -101,6 +102,39 @@ fn an_event_is_passed_on_as_soon_as_it_is_complete() {
             .is_empty()
     );
     assert_eq!(renamer.finish(), "data: {\"model\":\"mine\"}");
+}
+
+// [NAME-2]
+#[test]
+fn a_comment_between_events_waits_for_no_event() {
+    for end in ["\n", "\r\n", "\r"] {
+        let mut renamer = Renamer::events("mine", 1024);
+        let mut pass = |text: &str| {
+            let out = renamer.feed(Bytes::from(text.replace('\n', end)));
+            String::from_utf8(out.to_vec()).unwrap().replace(end, "\n")
+        };
+        assert_eq!(pass(": x\n"), ": x\n", "{end:?}");
+        assert_eq!(pass(": x\n: y\n: half"), ": x\n: y\n", "{end:?}");
+        assert_eq!(pass(" of it\n"), ": half of it\n", "{end:?}");
+        assert_eq!(pass("\n"), "\n", "{end:?}");
+        assert_eq!(
+            pass("data: {\"model\":\"up\"}\n: within\n"),
+            "",
+            "{end:?}: one within an event does"
+        );
+        assert_eq!(
+            pass("\n: x\n"),
+            "data: {\"model\":\"mine\"}\n: within\n\n: x\n",
+            "{end:?}"
+        );
+        let long = format!(": {}\n", "y".repeat(2000));
+        assert_eq!(pass(&long), long, "{end:?}");
+        assert_eq!(
+            pass("data: {\"model\":\"up\"}\n\n"),
+            "data: {\"model\":\"mine\"}\n\n",
+            "{end:?}"
+        );
+    }
 }
 
 // [NAME-2]
