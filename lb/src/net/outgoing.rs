@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use tokio::io::AsyncWrite;
 
 use super::source::Source;
@@ -41,6 +41,10 @@ impl Outgoing {
         let content_length = request.content_length();
         let body = request.body.unwrap_or_default();
         let (framing, body) = match (content_length, request.trailers) {
+            // Methods whose meaning is in the body say that it is empty (RFC 9110, 8.6).
+            (None, _) if matches!(*request.method, Method::PATCH | Method::POST | Method::PUT) => {
+                (RequestBody::length(0), Cow::Borrowed(body))
+            }
             (None, _) => (RequestBody::None, Cow::Borrowed(body)),
             (Some(length), None) => (RequestBody::length(length), Cow::Borrowed(body)),
             // Only behind chunks is there room for trailers.

@@ -54,6 +54,35 @@ async fn a_request_is_sent_as_it_is_and_its_answer_read() {
     assert_eq!(text(response.into_body()).await.unwrap(), "ok");
 }
 
+// [NET-42]
+#[tokio::test]
+async fn a_method_that_is_about_a_body_says_that_there_is_none() {
+    for (method, says) in [
+        (Method::POST, true),
+        (Method::PUT, true),
+        (Method::PATCH, true),
+        (Method::GET, false),
+        (Method::DELETE, false),
+        (Method::HEAD, false),
+    ] {
+        let upstream = Upstream::new().await;
+        let destination = upstream.destination();
+        let request = Request {
+            method: &method,
+            ..get()
+        };
+        let client = client();
+        let (_response, seen) = tokio::join!(client.send(&request, &destination, false, CONNECT), async {
+            upstream.accept().await.request().await
+        });
+        let length = if says { "content-length: 0\r\n" } else { "" };
+        assert_eq!(
+            seen,
+            format!("{method} /v1/x?a=b HTTP/1.1\r\nhost: up.example\r\n{length}\r\n")
+        );
+    }
+}
+
 // [NET-5]
 #[tokio::test]
 async fn interim_responses_are_passed_over() {
