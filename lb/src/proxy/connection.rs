@@ -1,9 +1,11 @@
 //! One client connection: what is spoken on it, and that it is ended when its client goes, stalls or stays silent.
 
 use std::fmt::Display;
+use std::future::{pending, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::Request;
@@ -13,6 +15,7 @@ use tokio::time::Instant;
 
 use super::activity::{Activity, Expiry};
 use super::answering::Answering;
+use super::aside::Aside;
 use super::h2::Flow;
 use super::headers::Peer;
 use super::incoming::Incoming;
@@ -167,47 +170,58 @@ impl Served<'_> {
         C: Future<Output = Result<T, E>>,
         E: Display,
     {
-        let over = {
-            let ending = async {
-                drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
+        let closing = async {
+            drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
+        };
+        let mut over = self.until(connection.as_mut(), pin!(closing), pending()).await;
+        if matches!(over, Err(Over::Asked)) {
+            let promised = async {
                 drop(tokio::time::timeout(GRACE, self.activity.begun()).await);
             };
-            self.until(connection.as_mut(), ending).await
-        };
+            over = self.until(connection.as_mut(), pin!(pending()), promised).await;
+        }
         if !matches!(over, Err(Over::Asked)) {
             return over;
         }
         finish(connection.as_mut());
-        let ending = async {
+        let now = async {
             drop(drain.wait_for(|drain| *drain == Drain::Now).await);
         };
-        self.until(connection, ending).await
+        self.until(connection, pin!(now), pending()).await
     }
 
-    /// Drives `connection` until it has ended, has to be, or `ending` asks for it.
+    /// Drives `connection` until it has ended or has to be, or until lb is ending: either because `told` wakes it, or
+    /// by `seen`, which is looked at each time.
     async fn until<C, T, E>(
         &self,
-        connection: Pin<&mut C>,
-        ending: impl Future<Output = ()>,
+        mut connection: Pin<&mut C>,
+        mut told: Pin<&mut impl Future<Output = ()>>,
+        seen: impl Future<Output = ()>,
     ) -> Result<C::Output, Over>
     where
         C: Future<Output = Result<T, E>>,
         E: Display,
     {
+        let mut gone = pin!(self.watched.gone());
+        let outside = poll_fn(|cx| match gone.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Over::Gone),
+            Poll::Pending => told.as_mut().poll(cx).map(|()| Over::Asked),
+        });
+        let (mut outside, mut aside) = (pin!(outside), Aside::default());
         tokio::select! {
             biased;
-            ended = connection => {
+            ended = &mut connection => {
                 if let Err(error) = &ended {
                     tracing::debug!(client = %self.peer.ip, %error, "client connection ended");
                 }
                 Ok(ended)
             }
-            () = self.watched.gone() => Err(Over::Gone),
+            over = poll_fn(|cx| aside.poll(cx, outside.as_mut())) => Err(over),
             expiry = self.activity.expired(self.limits) => {
                 tracing::debug!(client = %self.peer.ip, ?expiry, "client connection expired");
                 Err(Over::Expired(expiry))
             }
-            () = ending => Err(Over::Asked),
+            () = seen => Err(Over::Asked),
         }
     }
 }

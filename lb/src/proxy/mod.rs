@@ -15,6 +15,7 @@ mod account;
 mod activity;
 mod alarm;
 mod answering;
+mod aside;
 mod asked;
 mod auth;
 mod body;

@@ -137,6 +137,9 @@ fn special(word: u64) -> u64 {
 
 const BLOCK: usize = 32;
 
+/// Keys and models are no longer, as a rule. Bytes.
+const USUAL: usize = 32;
+
 /// A decoded string, kept up to a limit.
 #[derive(Debug)]
 pub(super) struct Text {
@@ -194,6 +197,9 @@ impl Text {
         if self.bytes.len() + bytes.len() > self.limit {
             self.over = true;
         } else {
+            // Once, instead of for a key of five bytes, then for one of nine.
+            self.bytes
+                .reserve(if self.bytes.is_empty() { USUAL } else { 0 }.max(bytes.len()));
             self.bytes.extend_from_slice(bytes);
         }
         bytes.is_empty() || self.is_whole()
