@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::endpoint::Endpoint;
-use crate::config::{self, Balance};
+use crate::config::Balance;
 use crate::policy::balance::{Maglev, Turns};
 use crate::policy::draw::Draw;
 use crate::policy::select::{self, Candidate};
@@ -32,28 +32,37 @@ pub(super) struct By<'a> {
 }
 
 impl Balancer {
-    pub(super) fn new(provider: &config::Provider) -> Self {
-        match provider.balance {
+    /// For these endpoints in this order: a name with several addresses is several of them. [NET-36]
+    pub(super) fn new(balance: &Balance, endpoints: &[Arc<Endpoint>]) -> Self {
+        match balance {
             Balance::Hash(_) => {
-                let urls: Vec<_> = provider
-                    .endpoints
-                    .iter()
-                    .map(|endpoint| endpoint.url.to_string())
-                    .collect();
-                let weights = provider.endpoints.iter().map(|endpoint| endpoint.weight);
-                Self::Hash(Maglev::new(urls.iter().map(String::as_str).zip(weights)))
+                let names: Vec<_> = endpoints.iter().map(|endpoint| identity(endpoint)).collect();
+                let weights = endpoints.iter().map(|endpoint| endpoint.weight);
+                Self::Hash(Maglev::new(names.iter().map(String::as_str).zip(weights)))
             }
             Balance::LeastInflight => Self::LeastInflight,
             Balance::PeakEwma => Self::PeakEwma,
             Balance::Random => Self::Random,
-            Balance::RoundRobin => Self::RoundRobin(Mutex::new(Turns::new(provider.endpoints.len()))),
+            Balance::RoundRobin => Self::RoundRobin(Mutex::new(Turns::new(endpoints.len()))),
         }
     }
 
     /// The position of the one that is chosen; `None` stands for one that is out of the question.
+    ///
+    /// There is a choice wherever one of them can be chosen: what is remembered of the endpoints decides which, never
+    /// whether.
     pub(super) fn choose<I>(&self, candidates: I, by: By<'_>) -> Option<usize>
     where
         I: IntoIterator<Item = Option<Candidate>, IntoIter: Clone>,
+    {
+        let candidates = candidates.into_iter();
+        self.remembered(candidates.clone(), by)
+            .or_else(|| select::least_inflight(candidates, by.draw))
+    }
+
+    fn remembered<I>(&self, candidates: I, by: By<'_>) -> Option<usize>
+    where
+        I: Iterator<Item = Option<Candidate>> + Clone,
     {
         match self {
             Self::Hash(table) => table.choose(candidates, by.point.unwrap_or_else(|| anywhere(by.draw))),
@@ -67,6 +76,15 @@ impl Balancer {
                 .unwrap_or_else(PoisonError::into_inner)
                 .next(candidates),
         }
+    }
+}
+
+/// What says which keys an endpoint has: its URL, and which of the URL's addresses it is, so that each address of a name
+/// has keys of its own and keeps them while it stays.
+fn identity(endpoint: &Endpoint) -> String {
+    match endpoint.address {
+        Some(address) => format!("{} {address}", endpoint.url),
+        None => endpoint.url.to_string(),
     }
 }
 

@@ -126,7 +126,7 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
         let name = provider.name.as_str();
         let beside = context.before().provider(name);
         let sites = context.sites.iter().enumerate();
-        let endpoints = sites
+        let endpoints: Vec<_> = sites
             .filter(|(_, site)| site.provider == index)
             .map(|(id, site)| {
                 let endpoint = &provider.endpoints[site.endpoint];
@@ -142,18 +142,19 @@ fn providers(config: &Config, context: &Context<'_>) -> Vec<Arc<Provider>> {
                     before,
                     joined,
                 ))
-            });
+            })
+            .collect();
         let slots = carried(beside.map(|before| &before.slots), Slots::default);
         slots.set_limit(provider.concurrency);
         let limit = beside.and_then(|before| before.limit.as_ref());
         built.push(Arc::new(Provider {
             name: name.into(),
-            endpoints: endpoints.collect(),
             passthrough_auth: provider.passthrough_auth,
             fields: fields(provider, context.keys[index].clone()),
             connect_timeout: provider.timeouts.connect,
             config: Arc::new(provider.clone()),
-            balancer: Balancer::new(provider),
+            balancer: Balancer::new(&provider.balance, &endpoints),
+            endpoints,
             slots,
             limit: Limit::adopt(limit, provider.rate_limit.as_ref(), context.now),
             gate: adopt::gate(beside.map(Arc::as_ref), provider.breaker.as_ref()),

@@ -29,7 +29,12 @@ impl Maglev {
         let heaviest = endpoints.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
         let mut orders: Vec<_> = endpoints
             .iter()
-            .map(|(name, weight)| Order::new(name, *weight, size))
+            .map(|(name, weight)| Order {
+                // Its first turn is in the first round, or the lightest might have no place, and no request with the
+                // heavy ones out.
+                credit: heaviest - weight,
+                ..Order::new(name, *weight, size)
+            })
             .collect();
         let mut table = vec![FREE; if heaviest == 0 { 0 } else { size }];
         let mut free = table.len();

@@ -19,6 +19,7 @@ struct Rig {
 }
 
 mod addresses;
+mod balance;
 
 const HEAD: &str = "version: 1\nlisteners: [{ name: l, address: '127.0.0.1:0' }]\n";
 

@@ -45,6 +45,23 @@ fn keys_are_spread_by_weight() {
 
 // [BALANCE-5]
 #[test]
+fn the_lightest_has_a_key_too_beside_the_heaviest_there_can_be() {
+    let weights = [1_000_000, 1_000_000, 1, 1_000_000];
+    let table = table(&named(&weights));
+    let of_the_light = table.0.iter().filter(|at| **at == 2).count();
+    assert_eq!(of_the_light, 1);
+    let mut candidates = idle(&weights);
+    let heavy = |at: &usize| *at != 2;
+    for at in (0..4).filter(heavy) {
+        candidates[at] = None;
+    }
+    for key in keys().take(100) {
+        assert_eq!(table.choose(candidates.iter().copied(), key), Some(2));
+    }
+}
+
+// [BALANCE-5]
+#[test]
 fn when_an_endpoint_goes_hardly_any_key_moves_but_its_own() {
     let weights = [1; 6];
     let endpoints = named(&weights);
