@@ -61,6 +61,7 @@ pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Rece
         let turns = pin!(turns(&served, &link));
         served.drive(turns, |_| served.activity.finish(), drain).await
     };
+    let open_ended = link.is_open_ended();
     let Some((mut io, ahead)) = link.take() else {
         return;
     };
@@ -74,7 +75,8 @@ pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Rece
         match over {
             Ok(Ok(End::Closed)) => io.shutdown().await,
             Ok(Ok(End::Unread)) => linger(&mut io).await,
-            Ok(Ok(End::Cut { reset: true })) => io.reset(),
+            // Whoever cut it: its framing cannot tell, so a reset does.
+            _ if open_ended => io.reset(),
             // Nothing is on its way to the client: the request before, if any, was answered.
             Err(Over::Expired(Expiry::Head)) => say(&mut io, REQUEST_TIMEOUT).await,
             _ => Ok(()),
@@ -109,8 +111,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 enum End {
     /// In order.
     Closed,
-    /// With a response that is not whole; where its framing cannot tell that, a reset does.
-    Cut { reset: bool },
+    /// With a response that is not whole.
+    Cut,
     /// Switched to another protocol.
     Switched,
     /// Answered, while there is more of the request that nobody will read.
@@ -133,11 +135,14 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
         let readable = poll_fn(|cx| Poll::Ready(link.is_read(cx) || link.is_shared())).await;
         let mut sending = Sending::new((served, link), &asked, response, readable);
         let written = poll_fn(|cx| sending.answer.poll(link, cx)).await?;
-        let (last, until_close) = (sending.last, sending.answer.is_until_close());
+        let last = sending.last;
         drop(sending);
+        if written == Written::Whole {
+            link.end_answer();
+        }
         let read = poll_fn(|cx| Poll::Ready(link.is_read(cx))).await;
         match (written, last) {
-            (Written::Cut, _) => return Ok(End::Cut { reset: until_close }),
+            (Written::Cut, _) => return Ok(End::Cut),
             (Written::Whole, None) if read => {}
             (Written::Whole, Some(End::Closed)) if read => return Ok(End::Closed),
             (Written::Whole, Some(End::Switched)) => return Ok(End::Switched),
@@ -269,7 +274,7 @@ fn begin(
         Vec::new()
     };
     let mut out = scratch::take_write();
-    link.begin_answer(&mut out);
+    link.begin_answer(&mut out, framing == ResponseBody::UntilClose);
     date::with_date(Worker::unix_now(), |date| {
         let head = ResponseHead {
             version: asked.version,

@@ -5,11 +5,13 @@ use std::net::TcpListener;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use super::StartError;
 use super::kernel::Kernel;
+use crate::metrics::Metrics;
 use crate::net::Client;
 use crate::proxy::{self, Bound, Drain, Shared, Worker};
 
@@ -39,6 +41,22 @@ pub(super) fn divide(sockets: Vec<TcpListener>, workers: usize) -> io::Result<Ve
     Ok(shares)
 }
 
+/// Lets connections end as they are told to: dropped with their runtime, each would end in order, whatever it was in.
+async fn last_turns(metrics: &Metrics) {
+    let closed = async {
+        while metrics.connections.get() > 0 {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    drop(tokio::time::timeout(LAST_TURNS, closed).await);
+}
+
+/// How long that may take. What is cut ends at once; what lingers for a client to read a refusal need not be waited for.
+const LAST_TURNS: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether all is closed.
+const POLL: Duration = Duration::from_millis(5);
+
 impl Workers {
     /// Starts the threads. Each ends when the drain is over.
     pub(super) fn start(
@@ -62,6 +80,7 @@ impl Workers {
                     // What is open goes on until the drain says that it is over; its sender is in `shared` and cannot
                     // close.
                     drop(over.wait_for(|drain| *drain == Drain::Now).await);
+                    last_turns(&shared.metrics).await;
                 });
             };
             let thread = std::thread::Builder::new().name(format!("lb-worker-{number}"));

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use lb_tests::PATIENCE;
 use lb_tests::client::{Exchange, chat_body, get, post};
-use lb_tests::provider::{Script, Step};
+use lb_tests::daemon::Lb;
+use lb_tests::provider::{Provider, Script, Step};
+use lb_tests::setup::Setup;
+use rustix::process::Signal as Unix;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -86,26 +89,46 @@ async fn a_head_that_is_none_is_answered_as_every_refusal() {
     assert!((refused - 2.0).abs() < 0.1, "{refused}");
 }
 
-/// All that a client of HTTP/1.0 gets, and whether it ended in order.
-async fn old(lb: &lb_tests::daemon::Lb) -> (String, Result<(), ErrorKind>) {
-    let mut stream = TcpStream::connect(lb.data()).await.expect("lb accepts");
-    let request = post("/v1/chat/completions", "", chat_body("chat", true));
-    let request = String::from_utf8(request)
-        .expect("text")
-        .replacen("HTTP/1.1", "HTTP/1.0", 1);
-    stream.write_all(request.as_bytes()).await.expect("lb reads");
-    let mut read = Vec::new();
-    let end = loop {
-        match timeout(PATIENCE, stream.read_buf(&mut read))
-            .await
-            .expect("an end")
-        {
-            Ok(0) => break Ok(()),
-            Ok(_) => {}
-            Err(error) => break Err(error.kind()),
+/// A client of HTTP/1.0 that has asked for a stream.
+struct Old {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Old {
+    async fn ask(lb: &Lb) -> Self {
+        let mut stream = TcpStream::connect(lb.data()).await.expect("lb accepts");
+        let request = post("/v1/chat/completions", "", chat_body("chat", true));
+        let request = String::from_utf8(request)
+            .expect("text")
+            .replacen("HTTP/1.1", "HTTP/1.0", 1);
+        stream.write_all(request.as_bytes()).await.expect("lb reads");
+        let read = Vec::new();
+        Self { stream, read }
+    }
+
+    /// Reads until this has come.
+    async fn until(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.read).contains(text) {
+            let read = timeout(PATIENCE, self.stream.read_buf(&mut self.read)).await;
+            assert!(matches!(read, Ok(Ok(1..))), "{read:?} before {text:?}");
         }
-    };
-    (String::from_utf8_lossy(&read).into_owned(), end)
+    }
+
+    /// All that it gets, and whether it ended in order.
+    async fn end(mut self) -> (String, Result<(), ErrorKind>) {
+        let end = loop {
+            match timeout(PATIENCE, self.stream.read_buf(&mut self.read))
+                .await
+                .expect("an end")
+            {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error.kind()),
+            }
+        };
+        (String::from_utf8_lossy(&self.read).into_owned(), end)
+    }
 }
 
 // [HTTP-59]
@@ -118,7 +141,7 @@ async fn a_client_of_http10_can_tell_a_cut_answer_from_a_whole_one() {
         .token("b")
         .finish();
     let (provider, lb) = start(whole, &[]).await;
-    let (answer, end) = old(&lb).await;
+    let (answer, end) = Old::ask(&lb).await.end().await;
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
     assert!(
         !answer.contains("transfer-encoding") && answer.contains("connection: close"),
@@ -132,7 +155,43 @@ async fn a_client_of_http10_can_tell_a_cut_answer_from_a_whole_one() {
             .then(Step::Pause(pause))
             .then(Step::Close),
     );
-    let (answer, end) = old(&lb).await;
+    let (answer, end) = Old::ask(&lb).await.end().await;
     assert!(answer.contains("\"a\"") && !answer.contains("[DONE]"), "{answer}");
+    assert_eq!(end, Err(ErrorKind::ConnectionReset));
+}
+
+// [HTTP-59]
+#[tokio::test]
+async fn what_lb_itself_cuts_a_client_of_http10_can_tell_too() {
+    let provider = Provider::start(Script::stream().token("a").stall()).await;
+    // At the end of the drain, and by the second signal.
+    for (limit, signals) in [(200, 1), (60_000, 2)] {
+        let limit = format!("drain_timeout_ms: {limit}");
+        let mut lb = Lb::start(&Setup::single(&provider).server(&limit)).await;
+        let mut client = Old::ask(&lb).await;
+        client.until("\"a\"").await;
+        for _ in 0..signals {
+            lb.signal(Unix::TERM);
+            lb.logged(&["\"draining\""]).await;
+        }
+        let (answer, end) = client.end().await;
+        assert!(answer.contains("\"a\""), "{answer}");
+        assert_eq!(end, Err(ErrorKind::ConnectionReset), "{signals} signals");
+        assert_eq!(lb.exit().await.code(), Some(0));
+    }
+}
+
+// [HTTP-24] [HTTP-59]
+#[tokio::test]
+async fn a_client_of_http10_that_took_nothing_for_too_long_can_tell() {
+    let piece = format!("8000\r\n{}\r\n", ":".repeat(0x8000));
+    let endless = Script::stream()
+        .token("a")
+        .then(Step::Repeat(piece.into(), 10_000));
+    let (provider, lb) = start(endless, &["write_timeout_ms: 300"]).await;
+    let client = Old::ask(&lb).await;
+    provider.left(0).await;
+    let (answer, end) = client.end().await;
+    assert!(answer.contains("\"a\""), "{}", answer.len());
     assert_eq!(end, Err(ErrorKind::ConnectionReset));
 }

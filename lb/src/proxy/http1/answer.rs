@@ -68,11 +68,6 @@ impl Answer {
         }
     }
 
-    /// Whether only the connection's end says that the body is whole.
-    pub(super) fn is_until_close(&self) -> bool {
-        self.framing == ResponseBody::UntilClose
-    }
-
     /// Writes until the body's end.
     pub(super) fn poll(&mut self, link: &Link, cx: &mut Context<'_>) -> Poll<io::Result<Written>> {
         loop {

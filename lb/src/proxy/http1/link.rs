@@ -25,6 +25,8 @@ struct State {
     /// Until it is taken.
     io: Option<Downstream>,
     reading: Reading,
+    /// An answer is under way of which only the connection's end says that it is whole.
+    open_ended: bool,
 }
 
 /// The way to a client ahead of its answer. It keeps nothing alive, and a connection has one for all of its requests.
@@ -47,6 +49,7 @@ impl Link {
         Self(Arc::new(Mutex::new(State {
             io: Some(io),
             reading: Reading::default(),
+            open_ended: false,
         })))
     }
 
@@ -96,9 +99,22 @@ impl Link {
         state.reading.is_done()
     }
 
-    /// The answer begins, in `out`: nothing can be said before it any more, but for what has been begun.
-    pub(super) fn begin_answer(&self, out: &mut Vec<u8>) {
-        self.lock().reading.finish_saying(out);
+    /// The answer begins, in `out`: nothing can be said before it any more, but for what has been begun. `open_ended`:
+    /// only the connection's end will say that it is whole.
+    pub(super) fn begin_answer(&self, out: &mut Vec<u8>, open_ended: bool) {
+        let mut state = self.lock();
+        state.reading.finish_saying(out);
+        state.open_ended = open_ended;
+    }
+
+    /// All of the answer has been written, so that the connection's end tells no lie.
+    pub(super) fn end_answer(&self) {
+        self.lock().open_ended = false;
+    }
+
+    /// Whether an end of the connection in order would have a part of an answer look whole.
+    pub(super) fn is_open_ended(&self) -> bool {
+        self.lock().open_ended
     }
 
     /// Writes what the client takes of `parts`, behind each other, and gives how many bytes that was.
@@ -134,6 +150,7 @@ impl Ahead {
         let State {
             io: Some(io),
             reading,
+            ..
         } = &mut *state
         else {
             return;
@@ -150,7 +167,7 @@ impl State {
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
-        let Self { io, reading } = self;
+        let Self { io, reading, .. } = self;
         let io = io.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         if let Some(received) = reading.head_ahead() {
             return Poll::Ready(Ok(Some(received)));
@@ -173,6 +190,7 @@ impl State {
         let Self {
             io: Some(io),
             reading,
+            ..
         } = self
         else {
             return Poll::Ready(Err(BrokenBody));
