@@ -137,7 +137,8 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
         let written = poll_fn(|cx| sending.answer.poll(link, cx)).await?;
         let last = sending.last;
         drop(sending);
-        if written == Written::Whole {
+        // What the end of the connection ends is its last.
+        if written == Written::Whole && last.is_some() {
             link.end_answer();
         }
         let read = poll_fn(|cx| Poll::Ready(link.is_read(cx))).await;
