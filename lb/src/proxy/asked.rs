@@ -6,6 +6,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
 use super::error::Refusal;
+use super::named::Elsewhere;
 use crate::wire::envelope::{Envelope, EnvelopeError, Members, Scanner};
 use crate::wire::http1;
 use crate::wire::multipart::{self, Form, FormError};
@@ -32,14 +33,20 @@ pub(super) enum Place {
     Form(Range<usize>),
     /// In the body's JSON, as these bytes of it, quotes included.
     Json(Range<usize>),
-    /// Outside of what is passed on: in `x-lb-model`, or in its route.
-    Nowhere,
-    /// In the query.
-    Query,
+    /// Outside of the body.
+    Elsewhere,
 }
 
-/// A model that is named outside of the body.
-pub(super) type Elsewhere = Option<(String, Place)>;
+/// How a body is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Terms<'a> {
+    /// The model of a request that names none.
+    pub(super) default_model: Option<&'a str>,
+    /// Whether it is noted which conversation it belongs to.
+    pub(super) noting: bool,
+    /// Whether its client may not use every model: what cannot be read as its provider reads it is refused then.
+    pub(super) limited: bool,
+}
 
 /// A body in reading.
 #[derive(Debug)]
@@ -77,10 +84,15 @@ impl From<Fault> for Refusal {
 }
 
 impl Reading {
-    /// For a body with these fields; `noting` which conversation it belongs to.
-    pub(super) fn new(headers: &HeaderMap, noting: bool) -> Result<Self, Refusal> {
+    /// For a body with these fields.
+    pub(super) fn new(headers: &HeaderMap, terms: Terms<'_>) -> Result<Self, Refusal> {
         if is_encoded(headers) {
             return Ok(Self::Opaque);
+        }
+        if terms.limited && !is_plain(headers) {
+            return Err(Refusal::BadBody(format!(
+                "the content-type is none that is read here; {LIMITED}"
+            )));
         }
         let boundary = headers
             .get(CONTENT_TYPE)
@@ -88,7 +100,7 @@ impl Reading {
         match boundary {
             Some(Ok(boundary)) => Ok(Self::Form(Box::new(Form::new(boundary)))),
             Some(Err(fault)) => Err(Fault::Form(fault).into()),
-            None if noting => Ok(Self::Json(Scanner::noting())),
+            None if terms.noting => Ok(Self::Json(Scanner::noting())),
             None => Ok(Self::Json(Scanner::new())),
         }
     }
@@ -112,15 +124,24 @@ impl Reading {
     }
 
     /// What the whole body asks for. The model is the body's, else the one that is named `elsewhere`, which is also the
-    /// one of a body that is no JSON.
-    pub(super) fn finish(self, elsewhere: impl FnOnce() -> Elsewhere) -> Result<Asked, Refusal> {
+    /// one of a body that is no JSON, but for a `limited` client.
+    pub(super) fn finish(
+        self,
+        limited: bool,
+        elsewhere: impl FnOnce() -> Elsewhere,
+    ) -> Result<Asked, Refusal> {
         let found = match self {
             Self::Opaque => elsewhere().map(opaque),
             Self::Json(scanner) => {
                 let members = members(&scanner);
+                if limited && scanner.hides_model() {
+                    return Err(Refusal::BadBody(format!(
+                        "`model` is written in another case, or null; {LIMITED}"
+                    )));
+                }
                 match scanner.finish().map_err(Fault::Json) {
                     Ok(envelope) => json(envelope, members, elsewhere),
-                    Err(fault) if fault.is_foreign() => match elsewhere() {
+                    Err(fault) if fault.is_foreign() && !limited => match elsewhere() {
                         Some(elsewhere) => Some(opaque(elsewhere)),
                         None => return Err(fault.into()),
                     },
@@ -136,14 +157,32 @@ impl Reading {
 /// Whether a body is in a coding that cannot be looked into.
 pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
     let is_coding = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
-    http1::has(headers, &CONTENT_ENCODING) && headers.get(CONTENT_ENCODING).is_some_and(is_coding)
+    http1::has(headers, &CONTENT_ENCODING) && headers.get_all(CONTENT_ENCODING).iter().any(is_coding)
+}
+
+/// What ends the refusal of a body that others may send.
+const LIMITED: &str = "a key with a list of models needs a body in which its model can be read";
+
+/// Whether everybody reads a body with these fields as lb does: in another charset its keys may be others, and a form's
+/// pairs may stand in any JSON.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (first, second) = (types.next(), types.next());
+    let Some(text) = first.map(|value| value.as_bytes().to_ascii_lowercase()) else {
+        return true;
+    };
+    let mut parts = text.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let is_pairs = parts.next() == Some(b"application/x-www-form-urlencoded");
+    let mut charsets = parts.filter_map(|part| part.strip_prefix(b"charset"));
+    let is_known = |named: &[u8]| matches!(named, b"=utf-8" | b"=\"utf-8\"" | b"=utf8" | b"=us-ascii");
+    second.is_none() && !is_pairs && charsets.all(is_known)
 }
 
 /// A request of whose body nothing is known.
-pub(super) fn opaque((model, place): (String, Place)) -> Asked {
+pub(super) fn opaque(model: String) -> Asked {
     Asked {
         model,
-        place,
+        place: Place::Elsewhere,
         stream: false,
         stored: None,
         members: None,
@@ -166,7 +205,7 @@ fn json(
         stored,
     } = envelope;
     let own = model.map(|model| (model, Place::Json(model_span)));
-    let (model, place) = own.or_else(elsewhere)?;
+    let (model, place) = own.or_else(|| Some((elsewhere()?, Place::Elsewhere)))?;
     Some(Asked {
         model,
         place,
@@ -178,7 +217,7 @@ fn json(
 
 fn of_form(fields: multipart::Fields, elsewhere: impl FnOnce() -> Elsewhere) -> Option<Asked> {
     let own = fields.model.map(|model| (model, Place::Form(fields.model_span)));
-    let (model, place) = own.or_else(elsewhere)?;
+    let (model, place) = own.or_else(|| Some((elsewhere()?, Place::Elsewhere)))?;
     Some(Asked {
         model,
         place,

@@ -33,6 +33,7 @@ mod interims;
 mod listen;
 mod meter;
 mod models;
+mod named;
 mod peek;
 mod pieces;
 mod point;

@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 use super::asked::{Asked, Place};
 use super::error::Refusal;
 use super::headers::Forwardable;
+use super::named;
 use super::pieces::Pieces;
 use super::receive::Payload;
 use super::target;
@@ -110,7 +111,12 @@ impl Prepared {
             return self.with(target::of_provider(&self.target, url), None);
         };
         let renamed = renamed(asked, attempt.link());
-        let in_query = renamed.filter(|_| asked.place == Place::Query);
+        // Also beside a body or a header that names the model, so that no provider is told of another one.
+        let in_query = self.target.query().and_then(named::in_query);
+        let in_query = in_query.and_then(|model| {
+            let name = attempt.link().upstream_model.as_deref().unwrap_or(&asked.model);
+            (model != name).then_some(name)
+        });
         let splice = renamed.and_then(|name| splice(&asked.place, name));
         self.with(target::of_model(&self.target, url, in_query), splice)
     }
@@ -156,7 +162,7 @@ fn splice(place: &Place, name: &str) -> Option<Splice> {
             let value = serde_json::to_vec(name).expect("a string is always JSON");
             Some((span.clone(), value.into()))
         }
-        Place::Nowhere | Place::Query => None,
+        Place::Elsewhere => None,
     }
 }
 

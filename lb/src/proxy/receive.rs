@@ -14,9 +14,10 @@ use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
-use super::asked::{Asked, Elsewhere, Place, Reading, is_encoded, no_model, opaque};
+use super::asked::{Asked, Reading, Terms, is_encoded, no_model, opaque};
 use super::budget::{Budget, Held};
 use super::error::Refusal;
+use super::named;
 use super::pieces::Pieces;
 use super::service::Rules;
 use super::streaming::{Rest, Source};
@@ -97,28 +98,32 @@ struct Reception<'a> {
 }
 
 /// Reads the body of a request that is routed by its model. The model is the body's, else `x-lb-model`'s, else the
-/// query's, else the route's. With `noting` it is noted which conversation it belongs to.
+/// query's, else the route's.
 pub(super) async fn receive<B>(
     request: &mut Request<Option<B>>,
-    (default_model, noting): (Option<&str>, bool),
+    terms: Terms<'_>,
     rules: Rules,
     room: Room<'_>,
 ) -> Result<(Asked, Payload), Refusal>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
+    named::check(request.uri())?;
+    let elsewhere = |request: &Request<Option<B>>| named::elsewhere(request, terms.default_model);
+    // What a body that nobody can read asks for, it must not be believed on another's word.
+    let for_opaque = |request: &_| elsewhere(request).filter(|_| !terms.limited);
     let Announced::Body(declared) = announced(request, rules)? else {
-        let asked = named_elsewhere(request, default_model).map(opaque);
+        let asked = elsewhere(request).map(opaque);
         return Ok((asked.ok_or_else(no_model)?, Payload::None));
     };
-    if is_encoded(request.headers()) && named_elsewhere(request, default_model).is_none() {
+    if is_encoded(request.headers()) && for_opaque(request).is_none() {
         return Err(Refusal::Encoding);
     }
-    let mut reading = Reading::new(request.headers(), noting)?;
+    let mut reading = Reading::new(request.headers(), terms)?;
     let mut reception = Reception::new(rules, room);
     while let Some(chunk) = reception.next(request.body_mut()).await? {
         if let Err(fault) = reading.feed(&chunk) {
-            if !fault.is_foreign() || named_elsewhere(request, default_model).is_none() {
+            if !fault.is_foreign() || for_opaque(request).is_none() {
                 // Boxed, so that good bodies do not carry its room.
                 return Err(Box::pin(reception.refuse(request.body_mut(), fault.into())).await);
             }
@@ -126,13 +131,13 @@ where
         }
         reception.keep(chunk).await?;
         if reception.is_too_long_to_keep()
-            && let Some(asked) = reading.so_far(|| named_elsewhere(request, default_model))
+            && let Some(asked) = reading.so_far(|| elsewhere(request))
             && let Some(body) = request.body_mut().take()
         {
             return Ok((asked, reception.stream(body, declared, reading, rules)));
         }
     }
-    let asked = reading.finish(|| named_elsewhere(request, default_model))?;
+    let asked = reading.finish(terms.limited, || elsewhere(request))?;
     Ok((asked, reception.whole()))
 }
 
@@ -322,38 +327,6 @@ impl Pace {
 /// The least that a body has to come at on average, so that a client cannot hold what it has sent in memory for ever
 /// by a byte now and then. Bytes a second.
 pub(super) const MIN_RATE: u64 = 500;
-
-/// The model where the body does not name it: by `x-lb-model`, else in the query, else by its route.
-fn named_elsewhere<B>(request: &Request<B>, default_model: Option<&str>) -> Elsewhere {
-    let header = request.headers().get("x-lb-model");
-    if let Some(model) = header.and_then(|value| value.to_str().ok()) {
-        return Some((model.to_owned(), Place::Nowhere));
-    }
-    let query = request.uri().query().unwrap_or_default();
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    if let Some((_, model)) = pairs.find(|(name, _)| *name == "model") {
-        return Some((percent_decoded(model), Place::Query));
-    }
-    default_model.map(|model| (model.to_owned(), Place::Nowhere))
-}
-
-/// `%41` as `A`; what is no escape stays as it is.
-pub(super) fn percent_decoded(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escape = (*first == b'%').then(|| tail.first_chunk::<2>()).flatten();
-        let byte = escape
-            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-            .and_then(|digits| {
-                let digits = std::str::from_utf8(digits).ok()?;
-                u8::from_str_radix(digits, 16).ok()
-            });
-        out.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
 use super::answering::Mailbox;
-use super::asked::Asked;
+use super::asked::{Asked, Terms};
 use super::auth::Client;
 use super::body::Body;
 use super::error::Refusal;
@@ -20,9 +20,10 @@ use super::headers::{self, Forwardable, Peer};
 use super::http1::Ahead;
 use super::incoming::Incoming;
 use super::interims::Interims;
+use super::named::percent_decoded;
 use super::point::{conversation, point};
 use super::prepare::{Prepared, is_repeatable};
-use super::receive::{Payload, Room, percent_decoded, receive, receive_any};
+use super::receive::{Payload, Room, receive, receive_any};
 use super::worker::{Live, Worker};
 use super::{models, route, tunnel, validate};
 use crate::config::Kind;
@@ -205,14 +206,12 @@ impl<'a> Scene<'a> {
         arrival: &mut Arrival,
         request: &mut Asking,
     ) -> Result<Response<Body>, Refusal> {
-        let default = route.config.default_model.as_deref();
-        let (asked, payload) = receive(
-            request,
-            (default, live.table.asks_for_conversations()),
-            self.rules,
-            self.room(live),
-        )
-        .await?;
+        let terms = Terms {
+            default_model: route.config.default_model.as_deref(),
+            noting: live.table.asks_for_conversations(),
+            limited: client.is_limited(),
+        };
+        let (asked, payload) = receive(request, terms, self.rules, self.room(live)).await?;
         let found = live
             .table
             .find(&asked.model)

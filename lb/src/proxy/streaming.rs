@@ -121,7 +121,7 @@ impl Rest {
     fn finish(&mut self) -> Result<(), Refusal> {
         match std::mem::replace(&mut self.reading, Reading::Opaque) {
             Reading::Opaque => Ok(()),
-            reading => reading.finish(|| None).map(drop),
+            reading => reading.finish(false, || None).map(drop),
         }
     }
 

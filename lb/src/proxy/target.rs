@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::uri::PathAndQuery;
 
+use super::named::with_model;
 use crate::config;
 
 /// The path and query to ask an endpoint at `url` for, of a request that is routed by its model.
@@ -51,31 +52,6 @@ fn joined(path: &str, query: Option<&str>, url: &config::Url) -> PathAndQuery {
     }
     // Both halves were parsed as parts of URIs; should their joint be none, the provider says what it thinks of `/`.
     target.parse().unwrap_or_else(|_| PathAndQuery::from_static("/"))
-}
-
-/// The query with another value for its first `model`, which is the one that was read.
-fn with_model(query: &str, model: &str) -> String {
-    let mut named = false;
-    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-        Some(("model", _)) if !std::mem::replace(&mut named, true) => {
-            Cow::Owned(format!("model={}", percent_encoded(model)))
-        }
-        _ => Cow::Borrowed(pair),
-    });
-    pairs.collect::<Vec<_>>().join("&")
-}
-
-fn percent_encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").expect("a String takes everything");
-        }
-    }
-    out
 }
 
 #[cfg(test)]

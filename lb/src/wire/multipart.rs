@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+mod disposition;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,11 @@ pub enum FormError {
     },
     /// The model's name is longer than [`MODEL_BYTES`], or no UTF-8.
     NotModel,
+    /// A part that others may read under another name than is read here.
+    TwoNames {
+        /// Offset behind what has come.
+        at: usize,
+    },
     /// The head of a part is longer than [`HEAD_BYTES`].
     LongHead,
 }
@@ -52,6 +58,7 @@ impl fmt::Display for FormError {
             ),
             Self::NoBoundary => f.write_str("the form's content-type names no boundary"),
             Self::NotForm { at } => write!(f, "the body is not a valid form at byte {at}"),
+            Self::TwoNames { at } => write!(f, "a part of the form before byte {at} has no clear `name`"),
             Self::NotModel => write!(
                 f,
                 "the form's part `model` is no name of at most {MODEL_BYTES} bytes"
@@ -77,10 +84,15 @@ pub fn boundary(content_type: &[u8]) -> Option<Result<&[u8], FormError>> {
     if !parts.next()?.eq_ignore_ascii_case(b"multipart/form-data") {
         return None;
     }
-    let named = parts.find_map(|part| {
-        let (name, value) = part.split_at_checked(9)?;
-        name.eq_ignore_ascii_case(b"boundary=").then_some(value)
+    let mut named = parts.filter_map(|part| {
+        let (name, value) = part.split_at_checked(8)?;
+        name.eq_ignore_ascii_case(b"boundary").then_some(value)
     });
+    // A second one, or one in pieces or with a charset (RFC 2231), is what another reader may go by.
+    let (named, second) = (named.next(), named.next());
+    let named = named
+        .filter(|_| second.is_none())
+        .and_then(|value| value.strip_prefix(b"="));
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(byte);
     let found = named.map(|value| {
         let quoted = value
@@ -115,6 +127,7 @@ enum State {
 /// Reads a form as it comes.
 #[derive(Debug)]
 pub struct Form {
+    /// Without the line end that comes before it.
     delimiter: memmem::Finder<'static>,
     state: State,
     /// What has come and is not decided.
@@ -131,7 +144,7 @@ pub struct Form {
 impl Form {
     /// For a form with this boundary.
     pub fn new(boundary: &[u8]) -> Self {
-        let delimiter = [b"\r\n--", boundary].concat();
+        let delimiter = [b"--", boundary].concat();
         Self {
             delimiter: memmem::Finder::new(&delimiter).into_owned(),
             state: State::Skip,
@@ -183,8 +196,8 @@ impl Form {
     fn step(&mut self) -> Result<bool, FormError> {
         match self.state {
             State::Skip => {
-                let length = self.delimiter.needle().len();
-                if let Some(at) = self.delimiter.find(&self.held) {
+                let length = self.delimiter.needle().len() + 2;
+                if let Some(at) = self.delimiter()? {
                     self.take(at + length);
                     self.state = State::Delimiter;
                     return Ok(true);
@@ -236,7 +249,10 @@ impl Form {
         if end > HEAD_BYTES {
             return Err(FormError::LongHead);
         }
-        let wanted = wanted(&self.held[2..end + 4]).map_err(|()| FormError::NotForm { at: self.end() })?;
+        let wanted = wanted(&self.held[2..end + 4]).map_err(|unclear| match unclear {
+            Unclear::Head => FormError::NotForm { at: self.end() },
+            Unclear::Name => FormError::TwoNames { at: self.end() },
+        })?;
         let seen = match wanted {
             Some(Wanted::Model) => std::mem::replace(&mut self.seen_model, true).then_some("model"),
             Some(Wanted::Stream) => std::mem::replace(&mut self.seen_stream, true).then_some("stream"),
@@ -256,9 +272,26 @@ impl Form {
         Ok(true)
     }
 
+    /// Where the next delimiter is, with the line end before it. One behind another line end is none here, but to
+    /// some readers it is.
+    fn delimiter(&self) -> Result<Option<usize>, FormError> {
+        for at in self.delimiter.find_iter(&self.held) {
+            match self.held[..at] {
+                [.., b'\r', b'\n'] => return Ok(Some(at - 2)),
+                [.., b'\r' | b'\n'] => {
+                    return Err(FormError::NotForm {
+                        at: (self.offset + at).saturating_sub(2),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
     fn value(&mut self, wanted: Wanted) -> Result<bool, FormError> {
-        let found = self.delimiter.find(&self.held);
-        let unfinished = self.held.len().saturating_sub(self.delimiter.needle().len());
+        let found = self.delimiter()?;
+        let unfinished = self.held.len().saturating_sub(self.delimiter.needle().len() + 2);
         let length = found.unwrap_or(unfinished);
         if length > MODEL_BYTES {
             return Err(FormError::NotModel);
@@ -281,46 +314,34 @@ impl Form {
 }
 
 /// Which part a head begins, if it is one that is looked for.
-fn wanted(head: &[u8]) -> Result<Option<Wanted>, ()> {
+fn wanted(head: &[u8]) -> Result<Option<Wanted>, Unclear> {
     let mut fields = [httparse::EMPTY_HEADER; PART_FIELDS];
     let (_, fields) = match httparse::parse_headers(head, &mut fields) {
         Ok(httparse::Status::Complete(parsed)) => parsed,
-        Ok(httparse::Status::Partial) | Err(_) => return Err(()),
+        Ok(httparse::Status::Partial) | Err(_) => return Err(Unclear::Head),
     };
-    let disposition = fields
+    let mut dispositions = fields
         .iter()
-        .find(|field| field.name.eq_ignore_ascii_case("content-disposition"));
-    Ok(disposition.and_then(|field| match name(field.value)? {
-        b"model" => Some(Wanted::Model),
-        b"stream" => Some(Wanted::Stream),
+        .filter(|field| field.name.eq_ignore_ascii_case("content-disposition"));
+    let disposition = dispositions.next();
+    if dispositions.next().is_some() {
+        return Err(Unclear::Name);
+    }
+    let Some(disposition) = disposition else {
+        return Ok(None);
+    };
+    let name = disposition::name(disposition.value).map_err(|()| Unclear::Name)?;
+    Ok(match name {
+        Some(b"model") => Some(Wanted::Model),
+        Some(b"stream") => Some(Wanted::Stream),
         _ => None,
-    }))
+    })
 }
 
-/// The `name` of a disposition. A quoted value may hold the `;` that parts it from the next.
-fn name(disposition: &[u8]) -> Option<&[u8]> {
-    let mut rest = disposition;
-    loop {
-        let split = memchr::memchr(b';', rest)?;
-        rest = rest[split + 1..].trim_ascii_start();
-        let end = rest
-            .iter()
-            .position(|byte| matches!(byte, b'=' | b';'))
-            .unwrap_or(rest.len());
-        if rest.get(end) != Some(&b'=') {
-            continue;
-        }
-        let (key, value) = (rest[..end].trim_ascii(), rest[end + 1..].trim_ascii_start());
-        let (value, behind) = if let Some(quoted) = value.strip_prefix(b"\"") {
-            let close = memchr::memchr(b'"', quoted)?;
-            (&quoted[..close], &quoted[close + 1..])
-        } else {
-            let end = memchr::memchr(b';', value).unwrap_or(value.len());
-            (value[..end].trim_ascii(), &value[end..])
-        };
-        if key.eq_ignore_ascii_case(b"name") {
-            return Some(value);
-        }
-        rest = behind;
-    }
+/// What is wrong with the head of a part.
+enum Unclear {
+    /// It is no head.
+    Head,
+    /// It can be read to have another name.
+    Name,
 }

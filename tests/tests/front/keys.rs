@@ -81,6 +81,98 @@ async fn a_key_uses_and_sees_the_models_on_its_list_and_no_others() {
     assert_eq!(lb.ask(one).await.code(), "model_not_found");
 }
 
+// [KEY-4]
+#[tokio::test]
+async fn a_key_with_a_list_cannot_say_one_model_and_send_another() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let folder = Folder::new();
+    let lb = lb(&provider, &folder, true).await;
+    let send = |key: &str, fields: &str, body: &str| {
+        let fields = format!("authorization: Bearer {key}\r\nx-lb-model: chat\r\n{fields}");
+        lb.ask(post("/v1/chat/completions", &fields, body))
+    };
+    let other = r#"{"model":"other-up"}"#;
+    let bom = format!("\u{feff}{other}");
+    for (fields, body, status) in [
+        ("content-encoding: x\r\n", other, 415),
+        (
+            "content-encoding: identity\r\ncontent-encoding: x\r\n",
+            other,
+            415,
+        ),
+        ("", r#"{"model":"other-up","x":NaN}"#, 400),
+        ("", bom.as_str(), 400),
+        ("", "model=other-up", 400),
+        ("", r#"{"Model":"other-up"}"#, 400),
+    ] {
+        let refused = send("limited", fields, body).await;
+        assert_eq!(refused.status(), status, "{fields} {body}");
+    }
+    assert_eq!(provider.requests().len(), 0, "none of them was sent");
+    assert_eq!(
+        send("limited", "", r#"{"x":1}"#).await.status(),
+        200,
+        "a body that hides nothing"
+    );
+    assert_eq!(send("free", "content-encoding: x\r\n", other).await.status(), 200);
+}
+
+// [KEY-4] [ENV-8]
+#[tokio::test]
+async fn a_form_has_no_second_model_under_a_second_name() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let folder = Folder::new();
+    let lb = lb(&provider, &folder, true).await;
+    let part = |names: &str, value: &str| {
+        format!("--b0\r\ncontent-disposition: form-data{names}\r\n\r\n{value}\r\n")
+    };
+    let ask = |body: String| {
+        lb.ask(format!(
+            "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: a\r\nx-api-key: limited\r\ncontent-type: \
+             multipart/form-data; boundary=b0\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    let model = part("; name=\"model\"", "chat");
+    let hidden = part("; name=\"x\"; name=\"model\"", "other-up");
+    let refused = ask(format!("{model}{hidden}--b0--\r\n")).await;
+    assert_eq!((refused.status(), refused.code().as_str()), (400, "invalid_json"));
+    assert_eq!(provider.requests().len(), 0);
+    assert_eq!(ask(format!("{model}--b0--\r\n")).await.status(), 200);
+}
+
+// [KEY-4] [PROXY-16]
+#[tokio::test]
+async fn a_query_names_one_model_and_it_is_the_one_that_was_allowed() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let folder = Folder::new();
+    let lb = lb(&provider, &folder, true).await;
+    let target = |query: &str, fields: &str| {
+        lb.ask(format!(
+            "GET /v1/realtime?{query} HTTP/1.1\r\nhost: a\r\nx-api-key: limited\r\n{fields}\r\n"
+        ))
+    };
+    for query in ["model=chat&model=other-up", "model=chat&mod%65l=other-up"] {
+        let refused = target(query, "").await;
+        assert_eq!((refused.status(), refused.code().as_str()), (400, "bad_request"));
+    }
+    assert_eq!(provider.requests().len(), 0);
+    assert_eq!(
+        target("model=other-up", "x-lb-model: chat\r\n").await.status(),
+        200
+    );
+    assert_eq!(provider.request(0).await.line().1, "/v1/realtime?model=gpu-model");
+    let body = chat_body("family/x", false);
+    let fields = format!("content-length: {}\r\n\r\n{body}", body.len());
+    let request =
+        format!("GET /v1/realtime?model=other-up&x HTTP/1.1\r\nhost: a\r\nx-api-key: limited\r\n{fields}");
+    assert_eq!(lb.ask(request).await.status(), 200);
+    assert_eq!(
+        provider.request(1).await.line().1,
+        "/v1/realtime?model=family/x&x"
+    );
+}
+
 // [KEY-2]
 #[tokio::test]
 async fn a_key_with_a_list_goes_straight_to_no_provider() {

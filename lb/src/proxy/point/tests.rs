@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::{conversation, point};
 use crate::config::{Affinity, HashKey};
 use crate::policy::balance::hash;
-use crate::proxy::asked::{Asked, Reading};
+use crate::proxy::asked::{Asked, Reading, Terms};
 use crate::proxy::budget::{Budget, Held};
 use crate::proxy::headers::Peer;
 use crate::proxy::pieces::Pieces;
@@ -47,13 +47,20 @@ fn a_request_without_the_header_has_no_key() {
 }
 
 fn whole(body: &str, chunk: usize) -> (Asked, Payload) {
-    let mut reading = Reading::new(&HeaderMap::new(), true).expect("JSON");
+    let mut reading = Reading::new(
+        &HeaderMap::new(),
+        Terms {
+            noting: true,
+            ..Terms::default()
+        },
+    )
+    .expect("JSON");
     let mut pieces = Pieces::default();
     for chunk in body.as_bytes().chunks(chunk) {
         reading.feed(chunk).expect("valid");
         pieces.push(Bytes::copy_from_slice(chunk));
     }
-    let asked = reading.finish(|| None).expect("a model");
+    let asked = reading.finish(false, || None).expect("a model");
     let payload = Payload::Whole {
         pieces: pieces.sealed(),
         trailers: None,

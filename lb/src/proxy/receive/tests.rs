@@ -6,43 +6,6 @@ use tokio::time::Sleep;
 
 use super::*;
 
-// [PROXY-10]
-#[test]
-fn escapes_are_decoded_and_what_is_none_stays() {
-    assert_eq!(percent_decoded("meta-llama%2FLlama-3.3"), "meta-llama/Llama-3.3");
-    assert_eq!(percent_decoded("a%2"), "a%2");
-    assert_eq!(percent_decoded("%+f%zz%"), "%+f%zz%");
-    assert_eq!(percent_decoded("%e5%a5%bd"), "好");
-}
-
-// [PROXY-11]
-#[test]
-fn the_model_may_stand_in_a_header_or_the_query_or_the_route() {
-    let named = |uri: &str, header: Option<&'static str>, default| {
-        let mut request = Request::new(());
-        *request.uri_mut() = uri.parse().unwrap();
-        if let Some(model) = header {
-            let value = http::HeaderValue::from_static(model);
-            request.headers_mut().insert("x-lb-model", value);
-        }
-        named_elsewhere(&request, default)
-    };
-    let query = "/v1/realtime?x=1&model=a%2Fb&model=c";
-    assert_eq!(
-        named(query, None, Some("e")),
-        Some(("a/b".to_owned(), Place::Query))
-    );
-    assert_eq!(
-        named(query, Some("d"), Some("e")),
-        Some(("d".to_owned(), Place::Nowhere))
-    );
-    assert_eq!(
-        named("/v1/x", None, Some("e")),
-        Some(("e".to_owned(), Place::Nowhere))
-    );
-    assert_eq!(named("/v1/x", None, None), None);
-}
-
 /// A body that comes in pieces, each so long after the one before.
 struct Dripping {
     every: Duration,
@@ -154,7 +117,7 @@ impl http_body::Body for Chunks {
     }
 }
 
-// [BODY-5]
+// [BODY-5] [KEY-4]
 #[tokio::test]
 async fn a_compressed_body_needs_another_place_for_its_model() {
     let budget = Arc::new(Budget::new(100));
@@ -165,11 +128,22 @@ async fn a_compressed_body_needs_another_place_for_its_model() {
     let gzip = http::HeaderValue::from_static("gzip");
     let mut request = Request::new(Some(body(&["\u{1f}"])));
     request.headers_mut().insert("content-encoding", gzip);
-    let refused = receive(&mut request, (None, false), rules(), room)
+    let refused = receive(&mut request, Terms::default(), rules(), room)
         .await
         .map(drop);
     assert_eq!(refused, Err(Refusal::Encoding));
-    let (asked, _) = receive(&mut request, (Some("m"), false), rules(), room)
+    let named = |limited| Terms {
+        default_model: Some("m"),
+        limited,
+        ..Terms::default()
+    };
+    let refused = receive(&mut request, named(true), rules(), room).await.map(drop);
+    assert_eq!(
+        refused,
+        Err(Refusal::Encoding),
+        "a client's limit is not to be got round"
+    );
+    let (asked, _) = receive(&mut request, named(false), rules(), room)
         .await
         .expect("named");
     assert_eq!(asked.model, "m");
@@ -183,7 +157,7 @@ async fn received(
     let room = Room { replay_bytes, budget };
     receive(
         &mut Request::new(Some(body(chunks))),
-        (None, false),
+        Terms::default(),
         rules(),
         room,
     )

@@ -147,6 +147,12 @@ impl Scanner {
         self.envelope.model_span.clone()
     }
 
+    /// Whether there is a member that some take for the model, but no model: its key is in another case, or its value
+    /// is null.
+    pub fn hides_model(&self) -> bool {
+        self.seen_model && self.envelope.model.is_none()
+    }
+
     /// Whether the last byte was within the value of `model`.
     pub fn is_in_model(&self) -> bool {
         matches!(self.state, State::String(Role::Model, _))

@@ -115,6 +115,52 @@ fn what_two_readers_could_read_in_two_ways_is_refused() {
     );
 }
 
+// [ENV-8]
+#[test]
+fn a_part_that_has_another_name_to_others_is_refused() {
+    let hidden = [
+        "content-disposition: form-data; name=\"x\"; name=\"model\"",
+        "content-disposition: form-data; name=x\r\nContent-Disposition: form-data; name=model",
+        "content-disposition: form-data; name*=utf-8''model",
+    ];
+    for head in hidden {
+        let body = form(&[(&field("model"), "a"), (head, "b")]);
+        for cut in [1, 9, body.len()] {
+            let refused = read(body.as_bytes(), cut);
+            assert!(
+                matches!(refused, Err(FormError::TwoNames { .. })),
+                "{head}: {refused:?}"
+            );
+        }
+    }
+}
+
+// [ENV-8]
+#[test]
+fn a_part_that_begins_behind_another_line_end_is_refused() {
+    let hidden = "--b0\ncontent-disposition: form-data; name=\"model\"\n\nb\n";
+    let good = form(&[(&field("model"), "a"), (&field("x"), "y")]);
+    for end in ["\n", "\r"] {
+        let hidden = hidden.replace('\n', end);
+        for body in [
+            format!("x{end}{hidden}{good}"),
+            good.replace('y', &format!("y{end}{hidden}")),
+            good.replace("\r\n\r\na", &format!("\r\n\r\na{end}{hidden}")),
+        ] {
+            for cut in [1, 9, body.len()] {
+                let refused = read(body.as_bytes(), cut);
+                assert!(
+                    matches!(refused, Err(FormError::NotForm { .. })),
+                    "{body:?}: {refused:?}"
+                );
+            }
+        }
+        // Not at the start of a line it is nothing.
+        let harmless = good.replace('y', "y--b0\ncontent-disposition");
+        assert!(read(harmless.as_bytes(), 1).is_ok());
+    }
+}
+
 // [ENV-7]
 #[test]
 fn a_file_is_never_held() {
@@ -147,6 +193,9 @@ fn the_boundary_is_read_from_the_content_type() {
         "multipart/form-data",
         "multipart/form-data; boundary=",
         "multipart/form-data; boundary=\"",
+        "multipart/form-data; boundary=a; boundary=b",
+        "multipart/form-data; boundary=a; Boundary*=utf-8''b",
+        "multipart/form-data; boundary*0=a; boundary*1=b",
         &long,
     ] {
         assert_eq!(
@@ -192,6 +241,7 @@ fn each_fault_says_what_it_is() {
         (FormError::NoBoundary, "names no boundary"),
         (FormError::NotForm { at: 7 }, "at byte 7"),
         (FormError::NotModel, "`model` is no name"),
+        (FormError::TwoNames { at: 9 }, "before byte 9 has no clear `name`"),
         (FormError::LongHead, "longer than 8192 bytes"),
     ];
     for (fault, part) in told {
