@@ -1,6 +1,7 @@
 //! What the admin listener answers.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -222,7 +223,11 @@ fn is_local<B>(request: &Request<B>) -> bool {
     let name = host
         .rsplit_once(':')
         .map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
-    let loopback = matches!(name, "localhost" | "[::1]") || name.starts_with("127.");
+    // As an address or a whole name: other names may be anybody's, and lead here all the same.
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let loopback = name.eq_ignore_ascii_case("localhost")
+        || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+        || address.is_some_and(|address| address.parse() == Ok(Ipv6Addr::LOCALHOST));
     loopback && !headers.contains_key(ORIGIN)
 }
 

@@ -80,10 +80,28 @@ fn everything_but_the_probes_needs_the_token() {
 #[test]
 fn without_a_token_only_a_loopback_name_is_answered_and_no_foreign_page() {
     let view = view(None, false);
-    for host in ["127.0.0.1:9901", "localhost:9901", "localhost", "[::1]:9901"] {
+    for host in [
+        "127.0.0.1:9901",
+        "127.8.9.1",
+        "localhost:9901",
+        "LocalHost",
+        "[::1]:9901",
+        "[0:0::1]",
+    ] {
         assert_eq!(ask(&view, "/api/v1/state", &[("host", host)]).0, 200, "{host}");
     }
-    for host in ["rebound.example:9901", "192.0.2.1", ""] {
+    for host in [
+        "rebound.example:9901",
+        "192.0.2.1",
+        "",
+        "127.0.0.1.rebound.example:9901",
+        "127.rebound.example",
+        "127.1",
+        "localhost.rebound.example",
+        "[::2]:9901",
+        "[127.0.0.1]",
+        "::1",
+    ] {
         assert_eq!(ask(&view, "/api/v1/state", &[("host", host)]).0, 403, "{host}");
     }
     assert_eq!(
