@@ -133,6 +133,64 @@ fn no_message_in_any_form_holds_a_value_of_the_environment_or_a_secret() {
     }
 }
 
+// [CFG-6]
+#[test]
+fn no_line_that_is_shown_with_a_fault_holds_a_quoted_secret_a_header_or_a_query() {
+    let file = |provider: &str, route: &str| {
+        format!(
+            "version: 1\nlisteners: [{{ name: a, address: \"127.0.0.1:1\" }}]\nproviders:\n  gpu: {{ {provider} }}\n\
+             models:\n  m: {{ targets: [{{ provider: gpu }}] }}\nroutes: [{{ match: {{}}, to: models, {route} }}]\n"
+        )
+    };
+    let url = "endpoints: [{ url: \"http://gpu/v1?key=SECRET\", weight: 1001 }, { url: \"http://gpu/v1?key=SECRET\" }]";
+    for (provider, route) in [
+        (
+            "endpoints: [{ url: http://gpu, weight: 1001 }], api_key: \"KEY #SECRET\"",
+            "",
+        ),
+        (
+            "endpoints: [{ url: http://gpu, weight: 1001 }], api_key: 'KEY #SECRET', nonsense: 1",
+            "",
+        ),
+        (
+            "endpoints: [{ url: http://gpu, weight: 1001 }], headers: { x-a: \"KEY #SECRET\" }",
+            "",
+        ),
+        (
+            "endpoints: [{ url: http://gpu, weight: 1001 }], headers: \"KEY #SECRET\"",
+            "",
+        ),
+        (
+            "endpoints: [{ url: http://gpu, weight: 1001 }], api_key: [\"KEY #SECRET\"]",
+            "",
+        ),
+        (
+            "endpoints: [{ url: http://gpu, weight: 1001 }], api_key: \"KEY #SECRET\", x: [",
+            "",
+        ),
+        (url, ""),
+        (
+            "endpoints: [{ url: http://gpu }]",
+            "request_headers: { set: { x-a: \"KEY #SECRET\", host: SECRET } }",
+        ),
+        (
+            "endpoints: [{ url: http://gpu }]",
+            "response_headers: { set: { x-a: SECRET }, remov: [] }",
+        ),
+        (
+            "endpoints: [{ url: http://gpu }]",
+            "match: { headers: { x-a: SECRET, \"x y\": a } }",
+        ),
+    ] {
+        let text = file(provider, route);
+        let (report, _) = said("secret", &text);
+        assert!(!report.diagnostics().is_empty(), "{text}");
+        for output in [report.render(false), report.render(true), report.to_json()] {
+            assert!(!output.contains("SECRET"), "{text}\n{output}");
+        }
+    }
+}
+
 #[test]
 fn a_report_as_json_names_file_line_column_key_and_mend() {
     let text = "version: 1\nlisteners: [{ name: a, address: \"127.0.0.1:1\" }]\nproviders:\n  gpu:\n    endpoints: \
@@ -215,7 +273,7 @@ fn the_quickstart_is_accepted_without_a_warning() {
 #[test]
 fn an_explanation_shows_variables_by_name_and_secrets_not_at_all() {
     let text = "version: 1\nlisteners:\n  - name: a\n    address: 127.0.0.1:${PORT}\nproviders:\n  gpu:\n    endpoints: \
-                [{ url: http://gpu }]\n    api_key: ${SECRET}\n    headers: { x-team: literal-secret }\nmodels:\n  m: { \
+                [{ url: \"http://gpu/v1?key=literal-secret\" }]\n    api_key: ${SECRET}\n    headers: { x-team: literal-secret }\nmodels:\n  m: { \
                 targets: [{ provider: gpu }] }\n";
     let checked = parse(text);
     let explained: Vec<String> = checked.settings.iter().map(ToString::to_string).collect();
@@ -237,6 +295,10 @@ fn an_explanation_shows_variables_by_name_and_secrets_not_at_all() {
     assert_eq!(
         line("providers.gpu.headers.x-team"),
         "providers.gpu.headers.x-team: set  # line 9"
+    );
+    assert_eq!(
+        line("providers.gpu.endpoints[0].url"),
+        "providers.gpu.endpoints[0].url: http://gpu/v1?key=**************  # line 7"
     );
     assert_eq!(line("server.workers"), "server.workers: 0  # default");
     assert_eq!(

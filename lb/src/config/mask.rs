@@ -3,115 +3,139 @@
 //! A diagnostic prints lines of the file, and a key may stand in one. Masking replaces it by asterisks of the same
 //! length, so that every offset stays what it was. What stands between `${` and `}` is a name, and stays.
 
+mod lines;
+
 use super::{
     Span,
-    node::{Form, Node},
+    node::{Form, Node, Scalar},
 };
 
-/// Masks by what lines look like: for text that is not YAML.
-pub(super) fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        out.push_str(&user_info(&keyed(line)));
-    }
-    out
-}
+pub(super) use lines::text;
 
 /// Masks by what the file means, and by what lines look like, since a secret may be mentioned in a comment.
 pub(super) fn document(source: &str, root: &Node) -> String {
     let mut spans = Vec::new();
-    for (_, provider) in root
-        .entry("providers")
-        .map_or(&[][..], |(_, node)| node.entries())
-    {
-        spans.extend(provider.entry("api_key").map(|(_, node)| node.span));
-        let headers = provider
-            .entry("headers")
-            .map_or(&[][..], |(_, node)| node.entries());
-        spans.extend(
-            headers
-                .iter()
-                .filter(|(_, value)| matches!(value.form, Form::Scalar(_)))
-                .map(|(_, v)| v.span),
-        );
-    }
-    spans.sort_by_key(|span: &Span| span.start);
+    secrets(source, root, &mut spans);
+    spans.sort_by_key(|(span, _)| span.start);
     let mut out = String::with_capacity(source.len());
     let mut done = 0;
-    for span in spans {
+    for (span, secret) in spans {
         if span.start < done || span.end > source.len() {
             continue;
         }
         out.push_str(&source[done..span.start]);
-        out.push_str(&value(&source[span.range()]));
+        let written = &source[span.range()];
+        out.push_str(&match secret {
+            Secret::Whole => value(written),
+            Secret::Url => url(written),
+        });
         done = span.end;
     }
     out.push_str(&source[done..]);
-    text(&out)
+    lines::each(&out)
 }
 
-/// Masks what follows a key that announces a secret, up to the end of the line.
-fn keyed(line: &str) -> String {
-    let start = SECRET_KEYS.iter().filter_map(|key| value_start(line, key)).min();
-    start.map_or_else(
-        || line.to_owned(),
-        |start| format!("{}{}", &line[..start], value(&line[start..])),
-    )
+/// What of a scalar is one.
+#[derive(Clone, Copy)]
+enum Secret {
+    Whole,
+    /// Its user and the values of its query.
+    Url,
 }
 
-/// Where the value of `key` begins in `line`, if it has one.
-fn value_start(line: &str, key: &str) -> Option<usize> {
-    line.match_indices(key).find_map(|(at, _)| {
-        let whole = line[..at]
-            .chars()
-            .next_back()
-            .is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '-'));
-        let rest = &line[at + key.len()..];
-        let after = rest.trim_start_matches(['"', '\'']).trim_start();
-        let after = after.strip_prefix(':')?.trim_start();
-        (whole && !after.is_empty()).then(|| line.len() - after.len())
-    })
+/// Finds the scalars that are secrets or hold one.
+fn secrets(source: &str, node: &Node, into: &mut Vec<(Span, Secret)>) {
+    match &node.form {
+        Form::Scalar(scalar) => into.extend(in_url(source, node.span, scalar)),
+        Form::List(items) => items.iter().for_each(|item| secrets(source, item, into)),
+        Form::Map(entries) => {
+            for (key, value) in entries {
+                let is_secret = |known: &[&str]| known.contains(&key.value.as_str());
+                if is_secret(&SECRET_MAPS) || is_secret(&SECRET_KEYS) {
+                    all(value, into);
+                } else {
+                    secrets(source, value, into);
+                }
+            }
+        }
+    }
 }
 
-/// Masks all of a value but references to variables, "nothing", comments, and line ends.
+/// What is secret in a scalar that may be a URL.
+fn in_url(source: &str, span: Span, scalar: &Scalar) -> Option<(Span, Secret)> {
+    let may_hold = scalar.text.contains("://") && scalar.text.contains(['@', '?']);
+    let may_hold = may_hold || scalar.text.starts_with("unix:") && scalar.text.contains('?');
+    // Behind an escape it may be written in any way.
+    let written = source.get(span.range())?;
+    let secret = if written.starts_with('"') && written.contains('\\') {
+        Secret::Whole
+    } else {
+        Secret::Url
+    };
+    may_hold.then_some((span, secret))
+}
+
+/// Takes every scalar in `node`, which holds nothing but secrets.
+fn all(node: &Node, into: &mut Vec<(Span, Secret)>) {
+    match &node.form {
+        Form::Scalar(_) => into.push((node.span, Secret::Whole)),
+        Form::List(items) => items.iter().for_each(|item| all(item, into)),
+        Form::Map(entries) => entries.iter().for_each(|(_, value)| all(value, into)),
+    }
+}
+
+/// Masks all of a value but references to variables and "nothing".
 fn value(value: &str) -> String {
-    let (value, comment) = value.find(" #").map_or((value, ""), |at| value.split_at(at));
     if matches!(value.trim(), "" | "~" | "null") {
-        return format!("{value}{comment}");
+        return value.to_owned();
     }
     let mut out = String::new();
     let mut rest = value;
     while let Some(open) = rest.find("${") {
         out.push_str(&stars(&rest[..open]));
         let close = rest[open..].find('}').map_or(rest.len(), |close| open + close);
-        let operator = rest[open..close]
-            .find(':')
-            .map_or(close, |colon| (open + colon + 2).min(close));
-        let operator = (operator..=close)
-            .find(|at| rest.is_char_boundary(*at))
-            .unwrap_or(close);
-        out.push_str(&rest[open..operator]);
-        out.push_str(&stars(&rest[operator..close]));
+        let name = rest[open + 2..close].bytes();
+        let name = name.take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        let mut shown = open + 2 + name.count();
+        if matches!(rest[shown..close].as_bytes(), [b':', b'-' | b'?', ..]) {
+            shown += 2;
+        }
+        out.push_str(&rest[open..shown]);
+        out.push_str(&stars(&rest[shown..close]));
         let end = (close + 1).min(rest.len());
         out.push_str(&rest[close..end]);
         rest = &rest[end..];
     }
-    out + &stars(rest) + comment
+    out + &stars(rest)
 }
 
-/// Masks `user:password` in URLs.
-fn user_info(line: &str) -> String {
-    let mut out = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find("://") {
-        let (head, tail) = rest.split_at(at + 3);
-        out.push_str(head);
-        let authority = tail.find(['/', ' ', '"', '\'', '\n']).unwrap_or(tail.len());
-        let user = tail[..authority].rfind('@').unwrap_or(0);
-        out.push_str(&stars(&tail[..user]));
-        rest = &tail[user..];
+/// Masks the user of a URL and the values of its query. What is no URL has neither.
+fn url(text: &str) -> String {
+    let (text, end) = text.split_at(text.trim_end_matches(['"', '\'', ' ', '\n', '\r']).len());
+    let scheme = text.find("://").map(|at| at + 3);
+    let Some(scheme) = scheme.or_else(|| text.find("unix:/").map(|at| at + 5)) else {
+        return format!("{text}{end}");
+    };
+    let query = text[scheme..].find('?').map_or(text.len(), |at| scheme + at);
+    let path = text[scheme..query].find('/').map_or(query, |at| scheme + at);
+    let user = text[scheme..path].rfind('@').or_else(|| {
+        // A password may hold a slash, wrong as that is; then what is before it is no port.
+        let (_, port) = text[scheme..path].rsplit_once(':')?;
+        let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+        text[scheme..query].rfind('@').filter(|_| !is_port)
+    });
+    let user = scheme + user.unwrap_or(0);
+    let mut out = [&text[..scheme], &value(&text[scheme..user]), &text[user..query]].concat();
+    for pair in text[query..].split_inclusive('&') {
+        let key = pair
+            .find('=')
+            .map_or(usize::from(pair.starts_with('?')), |at| at + 1);
+        let end = key.max(pair.len() - usize::from(pair.ends_with('&')));
+        out.push_str(&pair[..key]);
+        out.push_str(&value(&pair[key..end]));
+        out.push_str(&pair[end..]);
     }
-    out + rest
+    out + end
 }
 
 fn stars(text: &str) -> String {
@@ -126,6 +150,10 @@ fn stars(text: &str) -> String {
         .collect()
 }
 
+/// Keys whose values are headers, of which any may be a secret.
+const SECRET_MAPS: [&str; 2] = ["headers", "set"];
+
+/// Keys that announce a secret, wherever they stand.
 const SECRET_KEYS: [&str; 8] = [
     "api_key",
     "api-key",

@@ -15,7 +15,7 @@ pub use self::host::Host;
 /// request path, behind a colon where a file is before it (`unix:/run/vllm.sock:/v1`).
 ///
 /// There is no user info and no fragment: neither means anything here, and a password in a URL would end up in logs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: Scheme,
     host: Host,
@@ -98,6 +98,18 @@ impl fmt::Display for Url {
             _ => write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.path)?,
         }
         self.query.as_ref().map_or(Ok(()), |query| write!(f, "?{query}"))
+    }
+}
+
+/// Without the query, which may hold a key.
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let query = self.query.is_some();
+        let shown = Self {
+            query: None,
+            ..self.clone()
+        };
+        write!(f, "{shown}{}", if query { "?…" } else { "" })
     }
 }
 
