@@ -25,18 +25,20 @@ pub async fn serve(worker: Arc<Worker>, bound: Arc<Bound>, socket: std::net::Tcp
     let mut drain = bound.drain();
     let mut complained: Option<Instant> = None;
     loop {
-        let next = async {
-            let slot = slot(&worker, &bound).await;
-            (slot, listener.accept().await)
-        };
-        let (slot, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             // Its sender is in `bound`, so it cannot close.
             _ = drain.wait_for(|drain| *drain >= Drain::Closing) => break,
-            next = next => next,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok(accepted) => {
+                let slot = tokio::select! {
+                    biased;
+                    slot = slot(&worker, &bound) => slot,
+                    // It has been accepted, so it is served as those are that still wait to be.
+                    _ = drain.wait_for(|drain| *drain >= Drain::Closing) => bound.slots.take_beyond(),
+                };
                 begin(&worker, &bound, slot, accepted);
             }
             // One that died in the queue.
@@ -143,6 +145,7 @@ fn is_trusted(worker: &Worker, ip: IpAddr) -> bool {
     proxies.any(|range| range.contains(ip))
 }
 
+/// A place for a connection that is there, and not before: one kept for what may come could keep it from another worker's.
 async fn slot(worker: &Worker, bound: &Bound) -> Slot {
     if let Some(slot) = bound.slots.try_take() {
         return slot;

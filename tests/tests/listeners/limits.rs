@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use lb_tests::client::{Exchange, chat, get};
 use lb_tests::daemon::Lb;
-use lb_tests::provider::{Script, Signal};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use lb_tests::provider::{Provider, Script, Signal};
+use lb_tests::setup::Setup;
+use rustix::process::{Pid, Resource, Rlimit, Signal as Unix, prlimit};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
@@ -30,6 +31,46 @@ async fn at_the_cap_a_connection_waits_for_another_to_end() {
     held.pop();
     assert_eq!(third.answer().await.status(), 200);
     assert!((lb.metric("lb_downstream_connections").await - 2.0).abs() < 0.1);
+}
+
+// [HTTP-29]
+#[tokio::test]
+async fn below_the_cap_no_connection_waits_whichever_worker_it_comes_to() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let setup = Setup::single(&provider)
+        .server("workers: 4")
+        .listener("max_connections: 1");
+    let lb = Lb::start(&setup).await;
+    // One after the other; the kernel gives them to one worker or another.
+    for _ in 0..16 {
+        assert_eq!(lb.ask(get("/v1/models")).await.status(), 200);
+    }
+}
+
+// [HTTP-29]
+#[tokio::test]
+async fn a_drain_serves_what_waits_at_the_cap_and_ends() {
+    let more = Signal::new();
+    let script = Script::stream().token("a").wait(&more).finish();
+    let (_provider, mut lb) = start(script, &["max_connections: 1"]).await;
+    let mut stream = Exchange::begin(lb.data(), chat("chat", true)).await;
+    assert_eq!(stream.head().await.status, 200);
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        waiting.push(Exchange::begin(lb.data(), get("/v1/models")).await);
+    }
+    lb.eventually("the wait to be counted", async |lb| {
+        lb.metric("lb_accept_waits_total").await >= 1.0
+    })
+    .await;
+    lb.signal(Unix::TERM);
+    for exchange in &mut waiting {
+        assert_eq!(exchange.answer().await.status(), 200);
+        assert!(exchange.closed().await, "that was its last request");
+    }
+    more.fire();
+    stream.until("[DONE]").await;
+    assert_eq!(lb.exit().await.code(), Some(0));
 }
 
 // [HTTP-27]
