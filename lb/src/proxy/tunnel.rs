@@ -7,7 +7,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ enum End {
     Idle,
     /// The provider broke it off.
     UpstreamBroke,
+    /// The provider closed it while the client was still sending to it.
+    UpstreamLeft,
 }
 
 /// The protocol that a request of HTTP/1.1 asks to switch to, if it does and lb passes that on. HTTP/2 in the clear is
@@ -134,7 +136,7 @@ impl Tunnel {
             // Dropped, it counts as cancelled.
             End::ClientGone => {}
             End::Closed | End::Idle => account.complete(),
-            End::Drained | End::UpstreamBroke => account.truncated(),
+            End::Drained | End::UpstreamBroke | End::UpstreamLeft => account.truncated(),
         }
     }
 }
@@ -162,12 +164,12 @@ where
         () = moved.rested(idle) => End::Idle,
         () = drained => End::Drained,
     };
-    let taken = [upstream.taken, client.taken];
-    if end == End::ClientGone && upstream.broken.load(Ordering::Relaxed) {
-        (End::UpstreamBroke, taken)
-    } else {
-        (end, taken)
-    }
+    let end = match (end, upstream.fault) {
+        (End::ClientGone, Some(Fault::Broken)) => End::UpstreamBroke,
+        (End::ClientGone, Some(Fault::Closed)) => End::UpstreamLeft,
+        _ => end,
+    };
+    (end, [upstream.taken, client.taken])
 }
 
 /// When bytes last came from either side.
@@ -214,9 +216,26 @@ struct Side<'m, S> {
     moved: &'m Moved,
     /// Bytes that it was sent.
     taken: u64,
-    /// Whether it failed.
-    broken: AtomicBool,
+    /// When it was last sent some, and when it last sent some itself.
+    told: Option<Instant>,
+    spoke: Option<Instant>,
+    /// How it failed, if it did.
+    fault: Option<Fault>,
 }
+
+/// How a side failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// It broke off.
+    Broken,
+    /// It was closed over bytes that it had not read, or before others came: that is a reset, however it was meant
+    /// (RFC 1122, 4.2.2.13). Whoever sends without end can bring it about.
+    Closed,
+}
+
+/// So long after bytes were sent a reset may be due to them. They may have waited unread behind others, and what a
+/// side says last, it says before it closes.
+const UNREAD: Duration = Duration::from_secs(10);
 
 impl<'m, S> Side<'m, S> {
     fn new(io: S, ahead: Bytes, moved: &'m Moved) -> Self {
@@ -225,15 +244,32 @@ impl<'m, S> Side<'m, S> {
             ahead,
             moved,
             taken: 0,
-            broken: AtomicBool::new(false),
+            told: None,
+            spoke: None,
+            fault: None,
         }
     }
 
-    fn seen<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        if result.is_err() {
-            self.broken.store(true, Ordering::Relaxed);
+    /// Notes how it failed, if it did; `owes` says whether it may be for what it was sent.
+    fn seen<T>(&mut self, result: io::Result<T>, owes: bool) -> io::Result<T> {
+        if let Err(error) = &result {
+            let closed = matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            );
+            self.fault.get_or_insert(if closed && owes {
+                Fault::Closed
+            } else {
+                Fault::Broken
+            });
         }
         result
+    }
+
+    /// Whether it may not have read all that it was sent.
+    fn owes(&self) -> bool {
+        self.told
+            .is_some_and(|told| self.spoke.is_none_or(|spoke| spoke < told) || told.elapsed() < UNREAD)
     }
 }
 
@@ -254,27 +290,33 @@ impl<S: AsyncRead + Unpin> AsyncRead for Side<'_, S> {
         let read = ready!(Pin::new(&mut self.io).poll_read(cx, buf));
         if buf.filled().len() > before {
             self.moved.note();
+            self.spoke = Some(Instant::now());
         }
-        Poll::Ready(self.seen(read))
+        let owes = read.is_err() && self.owes();
+        Poll::Ready(self.seen(read, owes))
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.io).poll_write(cx, buf));
-        self.taken += written.as_ref().map_or(0, |length| *length as u64);
-        Poll::Ready(self.seen(written))
+        if let Ok(length) = &written {
+            self.taken += *length as u64;
+            self.told = Some(Instant::now());
+        }
+        Poll::Ready(self.seen(written, true))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = ready!(Pin::new(&mut self.io).poll_flush(cx));
-        Poll::Ready(self.seen(flushed))
+        Poll::Ready(self.seen(flushed, true))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = ready!(Pin::new(&mut self.io).poll_shutdown(cx));
         // A side that has gone cannot be told to.
-        drop(self.seen(shut));
+        let owes = shut.is_err() && self.owes();
+        drop(self.seen(shut, owes));
         Poll::Ready(Ok(()))
     }
 }

@@ -118,6 +118,50 @@ async fn a_silent_tunnel_is_ended_after_the_idle_time() {
     lb.idle().await;
 }
 
+/// A server that switches, and closes in order as soon as more has come than it has read.
+async fn hasty(listener: TcpListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.expect("a head"));
+        }
+        let answer =
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\nhello";
+        stream.write_all(answer.as_bytes()).await.expect("open");
+        assert!(stream.peek(&mut [0]).await.expect("open") > 0);
+        stream.write_all(b"bye").await.expect("open");
+    }
+}
+
+// [TUNNEL-3]
+#[tokio::test]
+async fn a_client_that_sends_to_one_that_closes_does_not_have_it_ejected() {
+    let (listener, address) = listen().await;
+    let lb = Lb::start(&Setup::new().at("gpu", &[&format!("http://{address}/v1")])).await;
+    let server = tokio::spawn(hasty(listener));
+    for _ in 0..8 {
+        let mut exchange = Exchange::begin(lb.data(), ASKED).await;
+        assert_eq!(exchange.head().await.status, 101);
+        exchange.until("hello").await;
+        exchange.send("too much").await;
+        assert!(exchange.until("bye").await.ends_with(b"bye"));
+        assert!(exchange.closed().await);
+    }
+    lb.idle().await;
+    let endpoint = lb.endpoint("gpu", 0).await;
+    assert_eq!(
+        (
+            &endpoint["state"],
+            &endpoint["consecutive_failures"],
+            &endpoint["window_failures"]
+        ),
+        (&"healthy".into(), &0.into(), &0.into()),
+        "{endpoint}"
+    );
+    server.abort();
+}
+
 // [TUNNEL-5]
 #[tokio::test]
 async fn before_the_101_it_is_a_request_like_any_other() {

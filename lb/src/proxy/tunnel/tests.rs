@@ -93,6 +93,99 @@ async fn silence_of_both_sides_ends_it_and_a_word_of_either_does_not() {
     assert_eq!(begun.elapsed().as_secs(), (spoken + limit).as_secs());
 }
 
+/// A side that takes what it is sent, says a word after a while, and is reset after another.
+struct Reset {
+    /// Until it is said.
+    word: Option<Pin<Box<tokio::time::Sleep>>>,
+    end: Pin<Box<tokio::time::Sleep>>,
+    kind: io::ErrorKind,
+}
+
+impl Reset {
+    fn after(word: u64, end: u64, kind: io::ErrorKind) -> Self {
+        let [word, end] =
+            [word, end].map(|seconds| Box::pin(tokio::time::sleep(Duration::from_secs(seconds))));
+        let word = Some(word);
+        Self { word, end, kind }
+    }
+}
+
+impl AsyncRead for Reset {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(word) = &mut self.word {
+            ready!(word.as_mut().poll(cx));
+            self.word = None;
+            buf.put_slice(b"bye");
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.end.as_mut().poll(cx));
+        Poll::Ready(Err(self.kind.into()))
+    }
+}
+
+impl AsyncWrite for Reset {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+// [TUNNEL-3]
+#[tokio::test(start_paused = true)]
+async fn a_reset_over_what_the_client_sent_is_nobodys_fault() {
+    use io::ErrorKind::{ConnectionReset, TimedOut};
+    let end = async |ahead: &'static [u8], upstream| {
+        let (_far, near) = duplex(64);
+        carry(
+            near,
+            Bytes::from_static(ahead),
+            upstream,
+            None,
+            std::future::pending(),
+        )
+        .await
+        .0
+    };
+    // Unread when it closed, whatever it said before.
+    assert_eq!(
+        end(b"x", Reset::after(1, 2, ConnectionReset)).await,
+        End::UpstreamLeft
+    );
+    // Its last word answers what had come long before.
+    assert_eq!(
+        end(b"x", Reset::after(1, 12, ConnectionReset)).await,
+        End::UpstreamBroke
+    );
+    // The client had sent nothing.
+    assert_eq!(
+        end(b"", Reset::after(1, 2, ConnectionReset)).await,
+        End::UpstreamBroke
+    );
+    // This is no closing.
+    assert_eq!(end(b"x", Reset::after(1, 2, TimedOut)).await, End::UpstreamBroke);
+    // It could not be sent at all any more.
+    let (_far, near) = duplex(64);
+    let carrying = carry(
+        near,
+        Bytes::from_static(b"x"),
+        Broken,
+        None,
+        std::future::pending(),
+    );
+    assert_eq!(carrying.await.0, End::UpstreamLeft);
+}
+
 /// A side that fails.
 struct Broken;
 
