@@ -37,8 +37,11 @@ pub(super) struct Activity {
     stalled: AtomicU64,
     /// Requests whose response is not over.
     open: AtomicU32,
-    /// Requests that their client gave up before their answer began.
-    abandoned: AtomicU32,
+    /// When the requests that their client gave up before their answer began will be forgiven; nanoseconds after
+    /// `origin`.
+    forgiven: AtomicU64,
+    /// What was made of them.
+    worn: AtomicU8,
     /// Whether bytes are nothing by themselves, as in HTTP/2.
     multiplexed: AtomicBool,
     /// Whether its present request is to be the last.
@@ -54,9 +57,18 @@ const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 const IDLE: u8 = 3;
 
-/// Requests that a client may give up unanswered on one connection. Each has cost an attempt upstream, so a client
-/// that opens and resets without end (CVE-2023-44487) is cut.
+/// Requests that a client may give up unanswered on one connection, beyond the rate at which they are forgiven. Each has
+/// cost an attempt upstream, so a client that opens and resets without end (CVE-2023-44487) is sent elsewhere, and cut
+/// if it goes on with as many more. A gateway with many users gives up a few now and then for as long as it lives.
 const MAX_ABANDONED: u32 = 1000;
+
+/// How long it takes for one of them to be forgiven: 20 a second.
+const FORGIVING: Duration = Duration::from_millis(50);
+
+/// What `worn` says.
+const SOUND: u8 = 0;
+const WORN: u8 = 1;
+const CUT: u8 = 2;
 
 /// Why a connection is ended although its client is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +102,8 @@ impl Activity {
             since: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
             open: AtomicU32::new(0),
-            abandoned: AtomicU32::new(0),
+            forgiven: AtomicU64::new(0),
+            worn: AtomicU8::new(SOUND),
             multiplexed: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
             tunnel: Mutex::new(None),
@@ -171,6 +184,31 @@ impl Activity {
         .await;
     }
 
+    /// Whether so many requests were given up that the client is to take another connection. What other tasks bring
+    /// about is seen as [`Self::expired`] sees it.
+    pub(super) fn is_worn(&self) -> bool {
+        self.worn.load(Ordering::Relaxed) != SOUND
+    }
+
+    /// A request was given up before its answer began.
+    fn abandoned(&self, now: Instant) {
+        let now = self.nanos(now);
+        let one = nanos(FORGIVING);
+        let forgiven = self.forgiven.load(Ordering::Relaxed).max(now) + one;
+        self.forgiven.store(forgiven, Ordering::Relaxed);
+        let most = u64::from(MAX_ABANDONED) * one;
+        if forgiven - now > 2 * most {
+            self.worn.store(CUT, Ordering::Relaxed);
+        } else if forgiven - now > most {
+            self.worn.fetch_max(WORN, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
     /// Resolves when the connection has been in one state for longer than `limits` allow.
     ///
     /// To be polled by the task that drives the connection's socket: what that brings about is seen in the same poll,
@@ -179,7 +217,7 @@ impl Activity {
     pub(super) async fn expired(&self, limits: &Limits) -> Expiry {
         let mut timer = pin!(sleep_until(self.horizon(limits, Instant::now())));
         poll_fn(|cx| {
-            if self.abandoned.load(Ordering::Relaxed) > MAX_ABANDONED {
+            if self.worn.load(Ordering::Relaxed) == CUT {
                 return Poll::Ready(Expiry::Abandoned);
             }
             if let Some((due, _)) = self.due(limits)
@@ -230,8 +268,13 @@ impl Activity {
     }
 
     fn nanos(&self, now: Instant) -> u64 {
-        u64::try_from(now.duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX - 1)
+        nanos(now.duration_since(self.origin))
     }
+}
+
+fn nanos(span: Duration) -> u64 {
+    // Centuries fit, with room for what is added to it.
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 
 impl Busy {
@@ -273,7 +316,7 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         if !self.answered {
-            self.activity.abandoned.fetch_add(1, Ordering::Relaxed);
+            self.activity.abandoned(Instant::now());
         }
         if self.activity.open.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.activity.enter(IDLE);

@@ -138,7 +138,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Why a connection is ended from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
-    /// lb is ending.
+    /// lb is ending, or wants its client to take another one.
     Asked,
     /// Something took too long.
     Expired(Expiry),
@@ -173,8 +173,13 @@ impl Served<'_> {
         let closing = async {
             drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
         };
-        let mut over = self.until(connection.as_mut(), pin!(closing), pending()).await;
-        if matches!(over, Err(Over::Asked)) {
+        // Its client is to take another connection.
+        let worn = poll_fn(|_| match self.activity.is_worn() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        let mut over = self.until(connection.as_mut(), pin!(closing), worn).await;
+        if matches!(over, Err(Over::Asked)) && !self.activity.is_worn() {
             let promised = async {
                 drop(tokio::time::timeout(GRACE, self.activity.begun()).await);
             };

@@ -14,7 +14,8 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connection::Served;
+use super::activity::Expiry;
+use super::connection::{Over, Served};
 use super::incoming::Incoming;
 use super::socket::Downstream;
 use super::worker::Drain;
@@ -59,11 +60,22 @@ pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Rece
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .serve_connection(TokioIo::new(io), service);
-    let over = served
-        .drive(pin!(connection), http2::Connection::graceful_shutdown, drain)
-        .await;
-    drop(over);
+    let mut connection = pin!(connection);
+    let finish = http2::Connection::graceful_shutdown;
+    let over = served.drive(connection.as_mut(), finish, drain.clone()).await;
+    if !matches!(over, Err(Over::Expired(Expiry::Idle))) {
+        return;
+    }
+    // A request may be on its way already: a client that is told can tell that nobody has looked at it.
+    connection.as_mut().graceful_shutdown();
+    let told = tokio::time::timeout(LAST_WORD, connection.as_mut()).await;
+    if told.is_err() && served.activity.is_busy() {
+        drop(served.drive(connection, finish, drain).await);
+    }
 }
+
+/// How long a client may take to hear that its idle connection ends.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// Since when one stream's client has been asked to take something. hyper asks the body for more only when the
 /// client's window is open, so a body that is not asked after it gave something waits for its client.

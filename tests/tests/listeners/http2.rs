@@ -339,6 +339,70 @@ async fn a_client_that_opens_and_resets_without_end_is_cut() {
     lb.idle().await;
 }
 
+// [HTTP-26]
+#[tokio::test]
+async fn a_client_that_gives_up_much_is_told_to_take_another_connection_and_loses_no_stream() {
+    let more = Signal::new();
+    let (provider, lb) = start(Script::silent().then(Step::Stall), &[]).await;
+    provider.next(Script::stream().token("a").wait(&more).token("b").finish());
+    let mut client = Client::plain(&lb).await;
+    let mut body = head(client.chat(true)).await.into_body();
+    assert!(piece(&mut body).await.is_some());
+    let mut asked = 0;
+    let told = loop {
+        let mut given_up = Vec::new();
+        for _ in 0..100 {
+            let Ok(ready) = client.sender.clone().ready().await else {
+                break;
+            };
+            client.sender = ready;
+            given_up.push(client.chat(false));
+        }
+        if given_up.len() < 100 {
+            break true;
+        }
+        // They are under way when they are given up.
+        asked += 100;
+        provider.request(asked).await;
+        if asked >= 3000 {
+            break false;
+        }
+    };
+    assert!(told && asked > 1000, "GOAWAY after {asked}: {told}");
+    more.fire();
+    let mut text = String::new();
+    while let Some(data) = piece(&mut body).await {
+        text.push_str(&data.expect("the stream finishes"));
+    }
+    assert!(text.contains("[DONE]"), "{text}");
+    assert_eq!(client.end().await.map_err(|error| error.to_string()), Ok(()));
+    lb.idle().await;
+}
+
+// [HTTP-25]
+#[tokio::test]
+async fn an_idle_connection_is_told_before_it_is_closed() {
+    let (_provider, lb) = start(Script::completion("ok"), &["idle_timeout_ms: 300"]).await;
+    let mut stream = TcpStream::connect(lb.data()).await.unwrap();
+    let settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(settings).await.unwrap();
+    // A GET of / whose END_STREAM and END_HEADERS are set: `:method: GET`, `:scheme: http`, `:path: /`, `:authority: a`.
+    let fields = b"\x82\x86\x84\x41\x01a";
+    stream
+        .write_all(&[&[0, 0, 6, 1, 5, 0, 0, 0, 1][..], fields].concat())
+        .await
+        .unwrap();
+    let mut read = Vec::new();
+    let end = timeout(PATIENCE, stream.read_to_end(&mut read)).await;
+    assert!(end.expect("closed in time").is_ok());
+    let (mut kinds, mut at) = (Vec::new(), 0);
+    while let Some([a, b, c, kind]) = read.get(at..at + 4) {
+        kinds.push(*kind);
+        at += 9 + usize::from(*a) * 65536 + usize::from(*b) * 256 + usize::from(*c);
+    }
+    assert!(kinds.contains(&7), "GOAWAY among {kinds:?}");
+}
+
 // [HTTP-42]
 #[tokio::test]
 async fn a_head_in_continuations_without_end_is_cut() {

@@ -147,19 +147,46 @@ async fn an_end_that_the_driver_does_not_see_is_noticed_within_one_idle_time_mor
 
 // [HTTP-26]
 #[tokio::test(start_paused = true)]
-async fn request_after_request_given_up_ends_the_connection() {
+async fn request_after_request_given_up_wears_the_connection_out_and_then_ends_it() {
     let activity = activity();
-    for _ in 0..2 * MAX_ABANDONED {
+    for _ in 0..3 * MAX_ABANDONED {
         let mut busy = activity.begin_request(None);
         busy.answered();
     }
     for _ in 0..MAX_ABANDONED {
         drop(activity.begin_request(None));
     }
-    assert_eq!(strikes(&activity, async {}).await.1, Expiry::Idle);
+    assert!(!activity.is_worn());
     drop(activity.begin_request(None));
+    assert!(activity.is_worn());
+    for _ in 1..MAX_ABANDONED {
+        drop(activity.begin_request(None));
+    }
+    assert_eq!(strikes(&activity, async {}).await, (20 * SECOND, Expiry::Idle));
+    for _ in 0..=20 * 20 {
+        drop(activity.begin_request(None));
+    }
     assert_eq!(
         strikes(&activity, async {}).await,
         (Duration::ZERO, Expiry::Abandoned)
     );
+    assert!(activity.is_worn());
+}
+
+// [HTTP-26]
+#[tokio::test(start_paused = true)]
+async fn requests_given_up_now_and_then_are_forgiven() {
+    let activity = activity();
+    // 20 a second for a quarter of an hour, however they are bunched.
+    for _ in 0..9 {
+        for _ in 0..MAX_ABANDONED {
+            drop(activity.begin_request(None));
+        }
+        tokio::time::sleep(FORGIVING * MAX_ABANDONED).await;
+    }
+    for _ in 0..9 * MAX_ABANDONED {
+        drop(activity.begin_request(None));
+        tokio::time::sleep(FORGIVING).await;
+    }
+    assert!(!activity.is_worn());
 }
