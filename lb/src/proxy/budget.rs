@@ -83,17 +83,17 @@ impl Held {
         }
     }
 
-    /// Holds `bytes` more, once there is room. Returns how long that took.
-    pub(super) async fn grow(&mut self, bytes: u64) -> Result<Duration, NoRoom> {
+    /// Holds `bytes` more, once there is room.
+    pub(super) async fn grow(&mut self, bytes: u64) -> Result<(), NoRoom> {
         if self.budget.take(bytes) {
             self.bytes += bytes;
-            return Ok(Duration::ZERO);
+            return Ok(());
         }
         // Boxed, so that who need not wait does not carry its room.
         Box::pin(self.wait_for(bytes)).await
     }
 
-    async fn wait_for(&mut self, bytes: u64) -> Result<Duration, NoRoom> {
+    async fn wait_for(&mut self, bytes: u64) -> Result<(), NoRoom> {
         let begun = Instant::now();
         let waiting = Waiting::new(&self.budget);
         loop {
@@ -109,7 +109,7 @@ impl Held {
         }
         drop(waiting);
         self.bytes += bytes;
-        Ok(begun.elapsed())
+        Ok(())
     }
 }
 

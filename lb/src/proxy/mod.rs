@@ -34,6 +34,7 @@ mod listen;
 mod meter;
 mod models;
 mod named;
+mod pace;
 mod peek;
 mod pieces;
 mod point;

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -18,6 +17,7 @@ use super::asked::{Asked, Reading, Terms, is_encoded, no_model, opaque};
 use super::budget::{Budget, Held};
 use super::error::Refusal;
 use super::named;
+use super::pace::Pace;
 use super::pieces::Pieces;
 use super::service::Rules;
 use super::streaming::{Rest, Source};
@@ -207,7 +207,7 @@ impl<'a> Reception<'a> {
     {
         let Some(body) = body else { return Ok(None) };
         loop {
-            let Some(frame) = self.pace.next(body, self.length).await? else {
+            let Some(frame) = next_frame(body, &mut self.pace).await? else {
                 return Ok(None);
             };
             let chunk = match frame.map_err(|_broken| Refusal::BROKEN_BODY)?.into_data() {
@@ -219,6 +219,7 @@ impl<'a> Reception<'a> {
                     continue;
                 }
             };
+            self.pace.on_bytes(chunk.len());
             self.length += chunk.len() as u64;
             let limit = self.limit;
             if self.length > limit {
@@ -230,8 +231,8 @@ impl<'a> Reception<'a> {
 
     /// Keeps a chunk, once there is room for it.
     async fn keep(&mut self, chunk: Bytes) -> Result<(), Refusal> {
-        let paused = self.held.grow(chunk.len() as u64).await;
-        self.pace.excuse(paused.map_err(|_none| Refusal::NoRoom)?);
+        let grown = self.held.grow(chunk.len() as u64).await;
+        grown.map_err(|_none| Refusal::NoRoom)?;
         self.pieces.push(chunk);
         Ok(())
     }
@@ -275,58 +276,28 @@ impl<'a> Reception<'a> {
     }
 }
 
-/// Holds a body to its deadlines. What is there at once, as small bodies are, costs no look at the clock.
-struct Pace {
-    rules: Rules,
-    /// When it was first waited for.
-    begun: Option<Instant>,
-    /// How long there was no room for more, for which the client is not to blame.
-    excused: Duration,
+/// The next frame of `body`, if it comes in time. What is there at once, as small bodies are, costs no look at the clock.
+async fn next_frame<B>(
+    body: &mut B,
+    pace: &mut Pace,
+) -> Result<Option<Result<Frame<Bytes>, B::Error>>, Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
+    let there = poll_fn(|cx| {
+        Poll::Ready(match Pin::new(&mut *body).poll_frame(cx) {
+            Poll::Pending => None,
+            Poll::Ready(frame) => Some(frame),
+        })
+    });
+    if let Some(frame) = there.await {
+        return Ok(frame);
+    }
+    let begun = Instant::now();
+    let next = tokio::time::timeout_at(begun + pace.patience(), body.frame()).await;
+    pace.on_waited(begun.elapsed());
+    next.map_err(|_elapsed| Refusal::SlowBody)
 }
-
-impl Pace {
-    fn new(rules: Rules) -> Self {
-        Self {
-            rules,
-            begun: None,
-            excused: Duration::ZERO,
-        }
-    }
-
-    fn excuse(&mut self, pause: Duration) {
-        self.excused += pause;
-    }
-
-    /// The next frame of `body`, of which `length` bytes have come.
-    async fn next<B>(
-        &mut self,
-        body: &mut B,
-        length: u64,
-    ) -> Result<Option<Result<Frame<Bytes>, B::Error>>, Refusal>
-    where
-        B: http_body::Body<Data = Bytes> + Unpin,
-    {
-        let there = poll_fn(|cx| {
-            Poll::Ready(match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Pending => None,
-                Poll::Ready(frame) => Some(frame),
-            })
-        });
-        if let Some(frame) = there.await {
-            return Ok(frame);
-        }
-        let now = Instant::now();
-        let begun = *self.begun.get_or_insert(now);
-        let grace = self.rules.body_grace + Duration::from_secs(length / MIN_RATE);
-        let due = (begun + grace + self.excused).min(now + self.rules.body_timeout);
-        let next = tokio::time::timeout_at(due, body.frame()).await;
-        next.map_err(|_elapsed| Refusal::SlowBody)
-    }
-}
-
-/// The least that a body has to come at on average, so that a client cannot hold what it has sent in memory for ever
-/// by a byte now and then. Bytes a second.
-pub(super) const MIN_RATE: u64 = 500;
 
 #[cfg(test)]
 mod tests;

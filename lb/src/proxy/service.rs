@@ -36,7 +36,7 @@ pub(super) struct Rules {
     pub(super) max_body_bytes: u64,
     /// The longest silence within a body.
     pub(super) body_timeout: Duration,
-    /// How long a body may take before it has to come at [`super::receive::MIN_RATE`] on average.
+    /// How far a body may fall behind the rate that [`super::pace`] asks for.
     pub(super) body_grace: Duration,
 }
 

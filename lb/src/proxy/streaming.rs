@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;
@@ -12,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::asked::Reading;
 use super::budget::Held;
 use super::error::Refusal;
-use super::receive::MIN_RATE;
+use super::pace::Pace;
 use super::service::Rules;
 
 /// What is still to come of a body, looked into as it passes.
@@ -26,8 +25,8 @@ pub(super) struct Rest {
     declared: Option<u64>,
     /// Of what had come before; it is given back when that has been sent.
     held: Option<Held>,
-    /// How long the client has been waited for in all, and since when it is.
-    waited: Duration,
+    pace: Pace,
+    /// Since when the client is waited for, and until when.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
     begun: bool,
     /// Why no more of it is passed on.
@@ -71,7 +70,7 @@ impl Rest {
             length,
             declared,
             held: Some(held),
-            waited: Duration::ZERO,
+            pace: Pace::new(rules),
             waiting: None,
             begun: false,
             refused: None,
@@ -84,7 +83,7 @@ impl Rest {
             return self.cut(Refusal::SlowBody);
         };
         if let Some((since, _)) = self.waiting.take() {
-            self.waited += since.elapsed();
+            self.pace.on_waited(since.elapsed());
         }
         let (frame, checked) = match next.map(|frame| frame.map(Frame::into_data)) {
             None => (None, self.finish()),
@@ -105,6 +104,7 @@ impl Rest {
     /// Counts the next bytes and looks at them before they are passed on. With the last of a body whose length the
     /// provider knows it would have all of it, so that is looked at first as well.
     fn take(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+        self.pace.on_bytes(chunk.len());
         self.length += chunk.len() as u64;
         let limit = self.rules.max_body_bytes;
         if self.length > limit {
@@ -130,14 +130,11 @@ impl Rest {
         Poll::Ready(Some(Err(CutOff)))
     }
 
-    /// Resolves when the client has been too slow: silent, or below the rate over all the time it was waited for. The
-    /// time in which a provider takes nothing is not its.
+    /// Resolves when the client has been too slow. The time in which a provider takes nothing is not its.
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (_, timer) = self.waiting.get_or_insert_with(|| {
             let now = Instant::now();
-            let allowed = self.rules.body_grace + Duration::from_secs(self.length / MIN_RATE);
-            let left = allowed.saturating_sub(self.waited).min(self.rules.body_timeout);
-            (now, Box::pin(sleep_until(now + left)))
+            (now, Box::pin(sleep_until(now + self.pace.patience())))
         });
         timer.as_mut().poll(cx)
     }

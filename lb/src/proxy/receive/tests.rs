@@ -1,5 +1,6 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http_body::Frame;
 use tokio::time::Sleep;
@@ -10,6 +11,8 @@ use super::*;
 struct Dripping {
     every: Duration,
     pieces: usize,
+    /// Of the next piece, and of those behind it. Bytes.
+    next: usize,
     size: usize,
     sleep: Pin<Box<Sleep>>,
 }
@@ -31,7 +34,9 @@ impl http_body::Body for Dripping {
             let next = self.sleep.deadline() + self.every;
             self.sleep.as_mut().reset(next);
         }
-        Poll::Ready(Some(Ok(Frame::data(vec![b' '; self.size].into()))))
+        let size = self.size;
+        let next = std::mem::replace(&mut self.next, size);
+        Poll::Ready(Some(Ok(Frame::data(vec![b' '; next].into()))))
     }
 }
 
@@ -44,11 +49,12 @@ async fn a_body_keeps_pace_or_is_given_up() {
         body_timeout: 60 * second,
         body_grace: 10 * second,
     };
-    let collected = async |every, pieces, size| {
+    let collected = async |every, pieces, [next, size]: [usize; 2]| {
         let begun = Instant::now();
         let body = Dripping {
             every,
             pieces,
+            next,
             size,
             sleep: Box::pin(tokio::time::sleep(every)),
         };
@@ -66,23 +72,34 @@ async fn a_body_keeps_pace_or_is_given_up() {
         (length, begun.elapsed())
     };
     // Fast enough, for as long as it takes.
-    assert_eq!(collected(second, 300, 600).await, (Ok(180_000), 300 * second));
-    // A little too slow: 10 s and what has been sent at 500 bytes a second is all it gets.
     assert_eq!(
-        collected(second, 300, 400).await,
-        (Err(Refusal::SlowBody), 46 * second)
+        collected(second, 300, [600; 2]).await,
+        (Ok(180_000), 300 * second)
+    );
+    // A little too slow: each of its seconds costs it a fifth of its grace's seconds, and then there is none left.
+    assert_eq!(
+        collected(second, 300, [400; 2]).await,
+        (Err(Refusal::SlowBody), 46 * second + 4 * second / 5)
     );
     // Next to nothing.
     assert_eq!(
-        collected(second, 300, 1).await,
-        (Err(Refusal::SlowBody), 10 * second)
+        collected(second, 300, [1; 2]).await,
+        (Err(Refusal::SlowBody), 10 * second + second / 50)
+    );
+    // Bytes that came quickly buy no time for those that do not, of which each earns 2 ms.
+    assert_eq!(
+        collected(second, 300, [500_000, 1]).await,
+        (Err(Refusal::SlowBody), 11 * second + second / 50)
     );
     // Much at first buys no longer silence than any.
     assert_eq!(
-        collected(61 * second, 2, 100_000).await,
+        collected(61 * second, 2, [100_000; 2]).await,
         (Err(Refusal::SlowBody), 10 * second)
     );
-    assert_eq!(collected(59 * second, 1, 100_000).await.0, Err(Refusal::SlowBody));
+    assert_eq!(
+        collected(59 * second, 1, [100_000; 2]).await.0,
+        Err(Refusal::SlowBody)
+    );
 }
 
 fn rules() -> Rules {
