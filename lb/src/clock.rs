@@ -36,4 +36,9 @@ impl Clock {
     pub fn tokio(&self, at: Instant) -> tokio::time::Instant {
         self.origin + at.since(self.base)
     }
+
+    /// What is `at` on tokio's clock.
+    pub fn of_tokio(&self, at: tokio::time::Instant) -> Instant {
+        self.base + at.duration_since(self.origin)
+    }
 }

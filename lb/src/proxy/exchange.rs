@@ -216,20 +216,16 @@ async fn try_once(
         .visit_deadline()
         .filter(|visit| total.is_none_or(|total| *visit < total));
     let total = visit.or(total);
-    let (deadline, ending) = head_deadline(attempt, total);
-    let mut tried = match send(worker, live, attempt, errand, fresh, deadline).await {
-        None => {
-            let after = worker.now().since(attempt.started());
-            Tried::without_response(ending(after))
-        }
-        Some(Err(error)) => {
+    let mut tried = match send(worker, live, attempt, errand, fresh, total).await {
+        Err(ended) => Tried::without_response(ended),
+        Ok(Err(error)) => {
             tracing::debug!(
                 provider = %attempt.claim().provider().name, endpoint = %attempt.claim().endpoint.name, %error,
                 "attempt failed"
             );
             Tried::without_response(ended_by(&error))
         }
-        Some(Ok(response)) => match judge_head(attempt, response) {
+        Ok(Ok(response)) => match judge_head(attempt, response) {
             Judged::Tried(tried) => tried,
             // Boxed, so that answers that are no streams do not carry its room.
             Judged::Peeks(parts, body, watch) => {
@@ -244,15 +240,15 @@ async fn try_once(
     tried
 }
 
-/// The response's head, or `None` where it did not come by `deadline`.
+/// The response's head, or how the attempt ended where it did not come in time.
 async fn send(
     worker: &Worker,
     live: &Live,
     attempt: &Attempt,
     errand: Errand<'_>,
     fresh: bool,
-    deadline: Option<Instant>,
-) -> Option<Result<Response<Incoming>, net::Error>> {
+    total: Option<Instant>,
+) -> Result<Result<Response<Incoming>, net::Error>, Ended> {
     let Errand {
         prepared,
         interims,
@@ -288,20 +284,41 @@ async fn send(
         interims: pass.as_ref().map(|pass| net::Interims(pass)),
         upgrade: prepared.upgrade.as_ref(),
     };
-    let deadline = deadline.map(|at| worker.shared.clock.tokio(at));
+    let clock = worker.shared.clock;
     let (client, to, limit) = (&worker.client, &route.destination, provider.connect_timeout);
+    let (mut deadline, mut ending) = head_deadline(attempt, total, None);
     if streamed.is_some() {
         // Boxed, so that requests whose body is here do not carry its room.
-        let sending = client.send_streamed(&request, &mut streamed, to, fresh, limit);
-        return until(deadline, Box::pin(sending).as_mut()).await;
+        let mut sending = Box::pin(client.send_streamed(&request, &mut streamed, to, fresh, limit));
+        loop {
+            if let Some(sent) = until(deadline.map(|at| clock.tokio(at)), sending.as_mut()).await {
+                return Ok(sent);
+            }
+            // A provider need not answer what it has not been sent.
+            let later = head_deadline(attempt, total, prepared.sending().map(|at| clock.of_tokio(at)));
+            if later.0 <= deadline {
+                break;
+            }
+            (deadline, ending) = later;
+        }
+    } else {
+        let sending = pin!(client.send(&request, to, fresh, limit));
+        if let Some(sent) = until(deadline.map(|at| clock.tokio(at)), sending).await {
+            return Ok(sent);
+        }
     }
-    until(deadline, pin!(client.send(&request, to, fresh, limit))).await
+    Err(ending(worker.now().since(attempt.started())))
 }
 
-/// When the response head has to be there, and what it is called if it is not.
-fn head_deadline(attempt: &Attempt, total: Option<Instant>) -> (Option<Instant>, fn(Duration) -> Ended) {
+/// When the response head has to be there, and what it is called if it is not; the request was still being sent at
+/// `sending`.
+fn head_deadline(
+    attempt: &Attempt,
+    total: Option<Instant>,
+    sending: Option<Instant>,
+) -> (Option<Instant>, fn(Duration) -> Ended) {
     let first_token = attempt.first_token_deadline();
-    let earliest = earlier(total, earlier(first_token, attempt.read_deadline()));
+    let earliest = earlier(total, earlier(first_token, attempt.read_deadline(sending)));
     let ending: fn(Duration) -> Ended = if earliest.is_some() && earliest == total {
         |_| Ended::TotalDeadline
     } else if earliest.is_some() && earliest == first_token {

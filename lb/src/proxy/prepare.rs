@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri};
+use tokio::time::Instant;
 
 use super::asked::{Asked, Place};
 use super::error::Refusal;
@@ -90,6 +91,14 @@ impl Prepared {
         match &self.payload {
             Payload::None | Payload::Whole { .. } => None,
             Payload::Streamed { rest, .. } => rest.refused(),
+        }
+    }
+
+    /// Until when a body that is sent while it comes was on its way: to now, where the client is waited for.
+    pub(super) fn sending(&self) -> Option<Instant> {
+        match &self.payload {
+            Payload::None | Payload::Whole { .. } => None,
+            Payload::Streamed { rest, .. } => rest.moved(),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Rest {
     /// Since when the client is waited for, and until when.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
     begun: bool,
+    /// When something of it was last passed on.
+    moved: Option<Instant>,
     /// Why no more of it is passed on.
     refused: Option<Refusal>,
 }
@@ -73,6 +75,7 @@ impl Rest {
             pace: Pace::new(rules),
             waiting: None,
             begun: false,
+            moved: None,
             refused: None,
         }
     }
@@ -159,6 +162,15 @@ impl Source {
         self.lock().refused.clone()
     }
 
+    /// When it last moved, which is now where the client is waited for; `None` before it is begun.
+    pub(super) fn moved(&self) -> Option<Instant> {
+        let rest = self.lock();
+        if rest.waiting.is_some() {
+            return Some(Instant::now());
+        }
+        rest.moved
+    }
+
     fn lock(&self) -> MutexGuard<'_, Rest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,11 +190,14 @@ impl http_body::Body for Passing {
             // Another attempt has had a part of it.
             return Poll::Ready(Some(Err(CutOff)));
         }
-        if let Some(piece) = self.lead.next() {
-            return Poll::Ready(Some(Ok(Frame::data(piece))));
-        }
-        rest.held = None;
-        rest.poll(cx)
+        let next = if let Some(piece) = self.lead.next() {
+            Some(Ok(Frame::data(piece)))
+        } else {
+            rest.held = None;
+            ready!(rest.poll(cx))
+        };
+        rest.moved = Some(Instant::now());
+        Poll::Ready(next)
     }
 }
 

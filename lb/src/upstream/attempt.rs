@@ -121,9 +121,11 @@ impl Attempt {
             .map(|limit| self.hold.started + limit)
     }
 
-    /// When its response head must be there.
-    pub fn read_deadline(&self) -> Option<Instant> {
-        self.link().timers.read.map(|limit| self.hold.started + limit)
+    /// When its response head must be there, the request having been sent at its start, or still at `sending`.
+    pub fn read_deadline(&self, sending: Option<Instant>) -> Option<Instant> {
+        let started = self.hold.started;
+        let sent = sending.map_or(started, |sending| sending.max(started));
+        self.link().timers.read.map(|limit| sent + limit)
     }
 
     /// The first data frame came, which settles the share's outcome whatever follows. Returns the time it took.

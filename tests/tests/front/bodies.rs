@@ -6,6 +6,7 @@ use lb_tests::client::{Exchange, get, post};
 use lb_tests::daemon::Lb;
 use lb_tests::provider::{Provider, Refusing, Script, Signal};
 use lb_tests::setup::Setup;
+use tokio::time::timeout;
 
 use super::start;
 
@@ -258,4 +259,34 @@ async fn beyond_the_budget_reading_pauses_and_then_there_is_503() {
     signal.fire();
     assert_eq!(first.answer().await.status(), 200);
     assert_eq!(waiting.answer().await.status(), 200);
+}
+
+// [STREAM-10]
+#[tokio::test]
+async fn a_slow_upload_is_not_its_providers_and_read_ms_begins_where_it_ends() {
+    let limit = Duration::from_millis(300);
+    let setup = |setup: Setup| {
+        setup
+            .server("replay_bytes: 1000")
+            .provider("timeouts: { read_ms: 300 }")
+    };
+    let (provider, lb) = start(setup).await;
+    let request = post("/v1/chat/completions", "", long(2000, 2000));
+    let (first, rest) = request.split_at(request.len() - 1000);
+    let mut exchange = Exchange::begin(lb.data(), first).await;
+    let answered = timeout(3 * limit, exchange.closed()).await;
+    assert!(answered.is_err(), "answered before its body is whole");
+    exchange.send(rest).await;
+    assert_eq!(exchange.answer().await.status(), 200);
+    assert_eq!(provider.requests().len(), 1);
+    assert_eq!(lb.endpoint("gpu", 0).await["consecutive_failures"], 0);
+    // With all of the body it may take no longer than that.
+    provider.otherwise(Script::silent().stall());
+    let mut exchange = Exchange::begin(lb.data(), first).await;
+    assert!(timeout(2 * limit, exchange.closed()).await.is_err());
+    let begun = Instant::now();
+    exchange.send(rest).await;
+    assert_eq!(exchange.answer().await.status(), 504);
+    assert!(begun.elapsed() >= limit, "{:?}", begun.elapsed());
+    assert_eq!(lb.endpoint("gpu", 0).await["consecutive_failures"], 1);
 }

@@ -181,7 +181,7 @@ fn deadlines(attempt: &Attempt, clock: &Clock<'_>) -> (Limit, impl Fn(Duration) 
         )
     });
     let read = attempt
-        .read_deadline()
+        .read_deadline(None)
         .map(|at| (clock.at(at), Ended::ReadTimeout));
     // Of two that are due at once the first here counts.
     let earliest = |limits: [Limit; 3]| limits.into_iter().flatten().min_by_key(|(at, _)| *at);
