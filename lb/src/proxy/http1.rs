@@ -22,7 +22,7 @@ mod reading;
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -127,11 +127,19 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
             next => next,
         });
         // What the head holds is gone before anything is waited for: all that is kept here, every connection keeps.
-        let (asked, answering) = match next.await? {
+        let (asked, mut answering) = match next.await? {
             None => return Ok(End::Closed),
             Some(received) => ask(served, link, received),
         };
-        let Ok(response) = answering.await;
+        let Ok(response) = poll_fn(|cx| {
+            let answered = Pin::new(&mut answering).poll(cx);
+            if answered.is_pending() {
+                // Nobody else writes while there is no answer, and a client that is reading again is not to be cut.
+                link.poll_say(cx);
+            }
+            answered
+        })
+        .await;
         let readable = poll_fn(|cx| Poll::Ready(link.is_read(cx) || link.is_shared())).await;
         let mut sending = Sending::new((served, link), &asked, response, readable);
         let written = poll_fn(|cx| sending.answer.poll(link, cx)).await?;

@@ -1,9 +1,15 @@
 //! Interim responses of providers.
 
+use std::time::Duration;
+
+use lb_tests::PATIENCE;
 use lb_tests::client::{End, Exchange, chat, chat_body, get, post};
 use lb_tests::daemon::Lb;
-use lb_tests::provider::{Provider, Script, Signal};
+use lb_tests::provider::{Provider, Script, Signal, Step};
 use lb_tests::setup::Setup;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
+use tokio::time::timeout;
 
 use super::start;
 
@@ -131,4 +137,44 @@ async fn what_a_route_changes_in_answers_it_changes_in_interim_responses_too() {
         ahead(&mut exchange).await.0,
         "HTTP/1.1 103 Early Hints\r\nx-by: lb\r\n\r\n"
     );
+}
+
+// [HTTP-11] [HTTP-24]
+#[tokio::test]
+async fn a_client_that_has_not_taken_an_interim_response_and_reads_again_is_not_cut() {
+    const LENGTH: usize = 8_000_000;
+    let limit = Duration::from_millis(600);
+    let (provider, lb) = start(|setup| setup.listener("write_timeout_ms: 600")).await;
+    // The first answer fills what the kernel holds for the client, the interim responses what is left of that.
+    let length = LENGTH.to_string();
+    provider.next(
+        Script::head(200, &[("content-length", &length)]).then(Step::Repeat(vec![b'x'; 8000].into(), 1000)),
+    );
+    let hint = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "y".repeat(60_000));
+    provider.next(
+        Script::raw(hint.repeat(32))
+            .then(Step::Pause(3 * limit))
+            .bytes(BODY),
+    );
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    let mut stream = socket.connect(lb.data()).await.unwrap();
+    stream.write_all(&chat("chat", false).repeat(2)).await.unwrap();
+    let mut read = Vec::new();
+    while timeout(Duration::from_millis(20), provider.request(1))
+        .await
+        .is_err()
+    {
+        let more = stream.read_buf(&mut read).await.unwrap();
+        assert!(more > 0, "an end after {} bytes", read.len());
+        read.reserve(64 * 1024);
+    }
+    let cut = timeout(limit / 3, provider.left(1)).await;
+    assert!(cut.is_err(), "cut before its time");
+    while !read.ends_with(b"{}") {
+        let more = timeout(PATIENCE, stream.read_buf(&mut read)).await;
+        assert!(matches!(more, Ok(Ok(1..))), "{more:?} after {} bytes", read.len());
+    }
+    let text = String::from_utf8(read).unwrap();
+    assert_eq!(text.matches(&hint).count(), 32);
 }

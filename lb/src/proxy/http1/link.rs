@@ -99,6 +99,16 @@ impl Link {
         state.reading.is_done()
     }
 
+    /// Says more of what the client has not taken yet ahead of its answer.
+    pub(super) fn poll_say(&self, cx: &mut Context<'_>) {
+        let mut state = self.lock();
+        let State { io, reading, .. } = &mut *state;
+        if let Some(io) = io {
+            // A connection that fails here fails at the answer, too.
+            drop(poll_say(io, reading, cx, false));
+        }
+    }
+
     /// The answer begins, in `out`: nothing can be said before it any more, but for what has been begun. `open_ended`:
     /// only the connection's end will say that it is whole.
     pub(super) fn begin_answer(&self, out: &mut Vec<u8>, open_ended: bool) {
