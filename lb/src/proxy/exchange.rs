@@ -3,7 +3,6 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
@@ -32,7 +31,7 @@ mod head;
 mod hedged;
 mod refusing;
 
-use head::{Judged, is_event_stream, is_readable_json, judge_head, judge_peeked};
+use head::{Judged, head_deadline, is_event_stream, is_readable_json, judge_head, judge_peeked};
 use hedged::hedged;
 use refusing::{ended_by, full, refusal, refused};
 
@@ -308,25 +307,6 @@ async fn send(
         }
     }
     Err(ending(worker.now().since(attempt.started())))
-}
-
-/// When the response head has to be there, and what it is called if it is not; the request was still being sent at
-/// `sending`.
-fn head_deadline(
-    attempt: &Attempt,
-    total: Option<Instant>,
-    sending: Option<Instant>,
-) -> (Option<Instant>, fn(Duration) -> Ended) {
-    let first_token = attempt.first_token_deadline();
-    let earliest = earlier(total, earlier(first_token, attempt.read_deadline(sending)));
-    let ending: fn(Duration) -> Ended = if earliest.is_some() && earliest == total {
-        |_| Ended::TotalDeadline
-    } else if earliest.is_some() && earliest == first_token {
-        |after| Ended::FirstTokenTimeout { after }
-    } else {
-        |_| Ended::ReadTimeout
-    };
-    (earliest, ending)
 }
 
 impl Reply {

@@ -1,4 +1,6 @@
-//! What a response's head means to its attempt.
+//! When a response's head has to come, and what it means to its attempt.
+
+use std::time::Duration;
 
 use http::response::Parts;
 use http::{HeaderMap, Response};
@@ -6,8 +8,10 @@ use http::{HeaderMap, Response};
 use super::{Reply, Tried};
 use crate::net::Incoming;
 use crate::policy::outcome::Ended;
+use crate::policy::time::Instant;
 use crate::proxy::asked::is_encoded;
 use crate::proxy::peek::{Lead, Peeked};
+use crate::proxy::timer::earlier;
 use crate::proxy::watch::Watch;
 use crate::proxy::worker::Worker;
 use crate::upstream::Attempt;
@@ -18,6 +22,25 @@ pub(super) enum Judged {
     Tried(Tried),
     /// It begins a strict stream, which is peeked at first.
     Peeks(Parts, Box<Incoming>, Box<Watch>),
+}
+
+/// When the response head has to be there, and what it is called if it is not; the request was still being sent at
+/// `sending`.
+pub(super) fn head_deadline(
+    attempt: &Attempt,
+    total: Option<Instant>,
+    sending: Option<Instant>,
+) -> (Option<Instant>, fn(Duration) -> Ended) {
+    let first_token = attempt.first_token_deadline();
+    let earliest = earlier(total, earlier(first_token, attempt.read_deadline(sending)));
+    let ending: fn(Duration) -> Ended = if earliest.is_some() && earliest == total {
+        |_| Ended::TotalDeadline
+    } else if earliest.is_some() && earliest == first_token {
+        |after| Ended::FirstTokenTimeout { after }
+    } else {
+        |_| Ended::ReadTimeout
+    };
+    (earliest, ending)
 }
 
 /// What a response head means: an error status is decisive, a strict stream is peeked at, all else commits.
