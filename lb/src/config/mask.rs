@@ -97,7 +97,7 @@ fn value(value: &str) -> String {
         let name = rest[open + 2..close].bytes();
         let name = name.take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
         let mut shown = open + 2 + name.count();
-        if matches!(rest[shown..close].as_bytes(), [b':', b'-' | b'?', ..]) {
+        if matches!(rest.as_bytes()[shown..close], [b':', b'-' | b'?', ..]) {
             shown += 2;
         }
         out.push_str(&rest[open..shown]);
@@ -129,7 +129,7 @@ fn url(text: &str) -> String {
     for pair in text[query..].split_inclusive('&') {
         let key = pair
             .find('=')
-            .map_or(usize::from(pair.starts_with('?')), |at| at + 1);
+            .map_or_else(|| usize::from(pair.starts_with('?')), |at| at + 1);
         let end = key.max(pair.len() - usize::from(pair.ends_with('&')));
         out.push_str(&pair[..key]);
         out.push_str(&value(&pair[key..end]));

@@ -147,8 +147,7 @@ impl Scanner {
         self.envelope.model_span.clone()
     }
 
-    /// Whether there is a member that some take for the model, but no model: its key is in another case, or its value
-    /// is null.
+    /// Whether there is a member that some take for the model, but no model: in another case, or null.
     pub fn hides_model(&self) -> bool {
         self.seen_model && self.envelope.model.is_none()
     }
@@ -220,10 +219,8 @@ impl Scanner {
             }
             Role::Model => {
                 let start = self.envelope.model_span.start;
-                let name = self
-                    .text
-                    .take()
-                    .ok_or(EnvelopeError::ModelTooLong { at: start })?;
+                let name = self.text.take();
+                let name = name.ok_or(EnvelopeError::ModelTooLong { at: start })?;
                 // Cannot fail: `utf8` has passed every byte up to here.
                 self.envelope.model = Some(String::from_utf8(name).unwrap_or_default());
                 self.envelope.model_span = start..end;
