@@ -80,6 +80,25 @@ async fn an_unknown_model_is_told_the_nearest_known_one() {
 
 // [STREAM-23]
 #[tokio::test]
+async fn a_name_that_no_configuration_can_have_is_compared_with_none() {
+    let provider = Provider::start(Script::completion("ok")).await;
+    let longest = "m".repeat(256);
+    let text =
+        Setup::single(&provider).text() + &format!("  {longest}: {{ targets: [{{ provider: gpu }}] }}\n");
+    let lb = Lb::with(&text).await;
+    let message = async |name: &str| {
+        let answer = lb.ask(get(&format!("/v1/models/{name}"))).await;
+        answer.json()["error"]["message"].as_str().map(str::to_owned)
+    };
+    let near = &longest[1..];
+    let told = format!("model `{near}` does not exist; did you mean `{longest}`?");
+    assert_eq!(message(near).await, Some(told));
+    let told = format!("model `{longest}` does not exist");
+    assert_eq!(message(&format!("{longest}m")).await, Some(told));
+}
+
+// [STREAM-23]
+#[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
     let provider = Provider::start(Script::completion("ok")).await;
     let text = Setup::single(&provider);

@@ -63,20 +63,28 @@ pub(super) fn one(
 /// The refusal of a name that the client may not use, or nobody configured: which of the two, it is not told. With the
 /// nearest that it may.
 pub(super) fn not_found(table: &Table, client: Client<'_>, name: &str) -> Refusal {
-    let near = |listed: &&crate::upstream::Listed| {
-        client.may_use(&listed.name) && strsim::jaro_winkler(&listed.name, name) > 0.8
+    // To compare takes the product of both lengths, and no name that is longer can be meant.
+    let nearest = if name.len() > NAME_BYTES {
+        None
+    } else {
+        let usable = table
+            .listed()
+            .iter()
+            .filter(|listed| client.may_use(&listed.name));
+        usable
+            .map(|listed| (strsim::jaro_winkler(&listed.name, name), &listed.name))
+            .filter(|(likeness, _)| *likeness > 0.8)
+            .max_by(|(a, _), (b, _)| a.total_cmp(b))
+            .map(|(_, near)| near.to_string())
     };
-    let nearest = table
-        .listed()
-        .iter()
-        .filter(near)
-        .max_by(|a, b| strsim::jaro_winkler(&a.name, name).total_cmp(&strsim::jaro_winkler(&b.name, name)))
-        .map(|listed| listed.name.to_string());
     Refusal::ModelNotFound {
-        model: name.chars().take(256).collect(),
+        model: name.chars().take(NAME_BYTES).collect(),
         nearest,
     }
 }
+
+/// The longest name that a configuration can give to a model. Bytes.
+const NAME_BYTES: usize = 256;
 
 fn answer(value: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(value) {
