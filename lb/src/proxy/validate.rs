@@ -125,6 +125,15 @@ fn target(uri: &Uri, method: &Method) -> Result<(), Refusal> {
     {
         return Err(Refusal::BadRequest("the target's scheme is not http or https"));
     }
+    // RFC 3986 has nothing else, and what others make of it cannot be known.
+    if !uri
+        .path_and_query()
+        .is_none_or(|target| target.as_str().is_ascii())
+    {
+        return Err(Refusal::BadRequest(
+            "the target holds a character that must be percent-encoded",
+        ));
+    }
     match uri.path() {
         "*" if *method == Method::OPTIONS => Ok(()),
         path if is_ambiguous(path) => Err(Refusal::BadRequest(
@@ -136,13 +145,17 @@ fn target(uri: &Uri, method: &Method) -> Result<(), Refusal> {
 }
 
 /// Whether a segment of the path is `..` or stands for it, or may be one to others: whether the next one behind takes it
-/// for a step up, and out of what a route allows, nobody knows here.
+/// for a step up, and out of what a route allows, nobody knows here. To some an encoded slash or a backslash ends a
+/// segment, to others a semicolon.
 fn is_ambiguous(path: &str) -> bool {
-    let is_dots =
-        |segment: &str| segment.len() <= 6 && segment.to_ascii_lowercase().replace("%2e", ".") == "..";
     // Most paths have none of them.
-    memchr::memchr3(b'.', b'%', b'\\', path.as_bytes()).is_some()
-        && (path.contains('\\') || path.split('/').any(is_dots))
+    if memchr::memchr3(b'.', b'%', b'\\', path.as_bytes()).is_none() {
+        return false;
+    }
+    let plain = path.to_ascii_lowercase().replace("%2e", ".").replace("%3b", ";");
+    let plain = plain.replace("%2f", "/").replace("%5c", "/");
+    let is_dots = |segment: &str| segment == ".." || segment.starts_with("..;");
+    path.contains('\\') || plain.split('/').any(is_dots)
 }
 
 fn host<B>(request: &mut Request<B>, http2: bool) -> Result<(), Refusal> {

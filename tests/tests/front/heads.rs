@@ -96,7 +96,15 @@ async fn no_byte_that_is_none_of_a_target_passes() {
         b"content-length: 0\r\n\r\n",
     ]
     .concat();
-    assert!(matches!(lb.ask(raw).await.status(), 400 | 404));
+    assert_eq!(lb.ask(raw).await.code(), "bad_request");
+    for target in ["/v1/models/\u{e9}", "/v1/models?x=\u{597d}"] {
+        let answer = lb.ask(get(target)).await;
+        assert_eq!(
+            (answer.status(), answer.code().as_str()),
+            (400, "bad_request"),
+            "{target}"
+        );
+    }
     assert_eq!(provider.requests().len(), 0);
 }
 

@@ -251,10 +251,22 @@ async fn a_provider_that_is_not_there_is_502_and_no_loop_is_made() {
     .await;
     assert_eq!(lb.ask(get("/app")).await.status(), 502);
     // A path that leads out of its prefix is nobody's.
-    for path in ["/app/../v1/models", "/app/%2e%2E/v1/models", "/app/.%2e"] {
+    for path in [
+        "/app/../v1/models",
+        "/app/%2e%2E/v1/models",
+        "/app/.%2e",
+        "/app/..%2fadmin",
+        "/app/..%5cadmin",
+        "/app/x%2F%2e.%2Fadmin",
+        "/app/x%5C..",
+        "/app/..;/admin",
+        "/app/..%3Bx=1/admin",
+    ] {
         assert_eq!(lb.ask(get(path)).await.code(), "bad_request", "{path}");
     }
-    assert_eq!(lb.ask(get("/app/..x/...")).await.status(), 502);
+    for path in ["/app/..x/...", "/app/a%2Fb%2f..c", "/app/a%5Cb", "/app/a..;b"] {
+        assert_eq!(lb.ask(get(path)).await.status(), 502, "{path}");
+    }
     lb.ask(post("/v1/chat/completions", "", chat_body("chat", false)))
         .await;
     let via = model.request(0).await;

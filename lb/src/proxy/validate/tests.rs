@@ -111,6 +111,9 @@ fn a_target_begins_with_a_slash_and_a_star_is_for_options() {
     refused(http1("GET", "*", &[]), slash);
     refused(http1("GET", "lb.test:80", &[]), slash);
     assert!(http1("OPTIONS", "*", &[]).is_ok());
+    let raw = "the target holds a character that must be percent-encoded";
+    refused(http1("GET", "/caf\u{e9}", &[]), raw);
+    refused(http1("GET", "/?caf\u{e9}", &[]), raw);
     for method in ["CONNECT", "TRACE"] {
         refused(http1(method, "/v1", &[]), "this method is not served here");
     }
