@@ -156,8 +156,24 @@ async fn who_answered_is_told_only_where_that_is_wanted() {
     let (provider, lb) = start().await;
     let answer = lb.ask(post(PATH, "", chat_body("chat", false))).await;
     assert!(!answer.head.text.contains("x-lb-"), "{}", answer.head.text);
-    let lb = Lb::start(&Setup::single(&provider).server("reveal: endpoint")).await;
+    // What another lb behind this one says of itself is not this one's to tell.
+    let inner = [
+        ("x-lb-provider", "inner"),
+        ("x-lb-model", "secret"),
+        ("x-lb-other", "1"),
+        ("x-kept", "1"),
+    ];
+    provider.next(Script::json(200, &inner, &"ok".into()));
     let head = lb.ask(post(PATH, "", chat_body("chat", false))).await.head;
+    assert!(!head.text.contains("x-lb-"), "{}", head.text);
+    assert_eq!(head.header("x-kept"), Some("1"));
+    let lb = Lb::start(&Setup::single(&provider).server("reveal: endpoint")).await;
+    provider.next(Script::json(200, &inner, &"ok".into()));
+    let head = lb.ask(post(PATH, "", chat_body("chat", false))).await.head;
+    assert_eq!(
+        (head.all("x-lb-provider"), head.all("x-lb-other")),
+        (vec!["gpu"], vec![])
+    );
     let told =
         ["x-lb-provider", "x-lb-endpoint", "x-lb-model", "x-lb-attempts"].map(|name| head.header(name));
     assert_eq!(told, [Some("gpu"), Some("gpu-0"), Some("gpu-model"), Some("1")]);

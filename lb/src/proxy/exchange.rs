@@ -341,6 +341,7 @@ fn answer(
             let mut response = Response::new(Body::full(Bytes::new()));
             *response.status_mut() = status;
             *response.headers_mut() = headers;
+            headers::disown(response.headers_mut());
             if server.sse_headers && is_event_stream(response.headers()) {
                 headers::unbuffered(response.headers_mut());
             }

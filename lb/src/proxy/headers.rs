@@ -208,6 +208,19 @@ pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     }
 }
 
+/// Takes off what is lb's own to say: a provider's word for it, such as that of another lb, would pass for this one's.
+pub(super) fn disown(headers: &mut HeaderMap) {
+    let is_own = |name: &&HeaderName| name.as_str().starts_with("x-lb-");
+    // Most responses have none.
+    if !headers.keys().any(|name| is_own(&name)) {
+        return;
+    }
+    let own: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+}
+
 /// What answered, and when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct By<'a> {

@@ -5,6 +5,7 @@ use std::task::Context;
 
 use http::Version;
 
+use super::headers;
 use super::http1::Ahead;
 use super::route;
 use crate::config::HeaderChanges;
@@ -35,6 +36,7 @@ impl<'a> Interims<'a> {
         let left = self.left.load(Ordering::Relaxed);
         let Some(left) = left.checked_sub(1) else { return };
         self.left.store(left, Ordering::Relaxed);
+        headers::disown(&mut interim.headers);
         route::change(&mut interim.headers, self.changes);
         self.ahead.say(interim.status, &interim.headers, cx);
     }
