@@ -75,12 +75,27 @@ pub(super) async fn handle(mailbox: Mailbox) -> Infallible {
     }
 }
 
+/// A refusal, and the route where it is known and changes the fields of responses.
+struct Refused {
+    refusal: Refusal,
+    route: Option<Arc<Route>>,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, route: None }
+    }
+}
+
 /// What the client of `job` gets.
-fn answer(job: Job, mut arrival: Arrival, answered: Result<Response<Body>, Refusal>) -> Response<Body> {
+fn answer(job: Job, mut arrival: Arrival, answered: Result<Response<Body>, Refused>) -> Response<Body> {
     let outcome = if answered.is_ok() { "ok" } else { "refused" };
-    let mut response = answered.unwrap_or_else(|refusal| {
+    let mut response = answered.unwrap_or_else(|Refused { refusal, route }| {
         job.worker.shared.metrics.refused(refusal.code());
         let mut response = refusal.response(0);
+        if let Some(route) = route {
+            route::change(response.headers_mut(), &route.config.response_headers);
+        }
         if job.request.version() < Version::HTTP_2 && refusal.ends_connection() {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
@@ -133,40 +148,53 @@ enum Routed<'l> {
 }
 
 impl<'a> Scene<'a> {
-    async fn answer(self, arrival: &mut Arrival, request: &mut Asking) -> Result<Response<Body>, Refusal> {
+    async fn answer(self, arrival: &mut Arrival, request: &mut Asking) -> Result<Response<Body>, Refused> {
         let live = self.worker.shared.live.load_full();
-        let (route, routed) = self.route(&live, arrival, request)?;
-        let mut response = match routed {
-            Routed::Answered(response) => response,
-            Routed::Models(client) => self.by_model((&live, route, client), arrival, request).await?,
-            Routed::Provider(chain) => {
-                Box::pin(self.direct((&live, route, &chain), arrival, request)).await?
+        let route = self.find(&live, request)?;
+        let changes = &route.config.response_headers;
+        let answered = match self.to(&live, route, arrival, request) {
+            Ok(Routed::Answered(response)) => Ok(response),
+            Ok(Routed::Models(client)) => self.by_model((&live, route, client), arrival, request).await,
+            Ok(Routed::Provider(chain)) => {
+                Box::pin(self.direct((&live, route, &chain), arrival, request)).await
             }
+            Err(refusal) => Err(refusal),
         };
-        route::change(response.headers_mut(), &route.config.response_headers);
-        Ok(response)
+        match answered {
+            Ok(mut response) => {
+                route::change(response.headers_mut(), changes);
+                Ok(response)
+            }
+            Err(refusal) => Err(Refused {
+                refusal,
+                route: (!changes.is_empty()).then(|| Arc::clone(route)),
+            }),
+        }
     }
 
-    fn route<'l>(
-        self,
-        live: &'l Live,
-        arrival: &mut Arrival,
-        request: &mut Asking,
-    ) -> Result<(&'l Arc<Route>, Routed<'l>), Refusal> {
-        let shared = &self.worker.shared;
+    fn find<'l>(self, live: &'l Live, request: &mut Asking) -> Result<&'l Arc<Route>, Refusal> {
         validate::check(request)?;
-        if live.server.via && shared.via.knows(request.headers()) {
+        if live.server.via && self.worker.shared.via.knows(request.headers()) {
             return Err(Refusal::Loop);
         }
-        let route = route::find(live.table.routes(), request)?;
+        route::find(live.table.routes(), request)
+    }
+
+    fn to<'l>(
+        self,
+        live: &'l Live,
+        route: &Route,
+        arrival: &mut Arrival,
+        request: &mut Asking,
+    ) -> Result<Routed<'l>, Refusal> {
         let client = live.keys.identify(request.headers()).ok_or(Refusal::InvalidKey)?;
         if let Some(name) = client.name() {
             arrival.known_as(name);
         }
         if *request.method() == Method::OPTIONS && !may_go_on(request.headers_mut()) {
-            return Ok((route, Routed::Answered(no_content())));
+            return Ok(Routed::Answered(no_content()));
         }
-        let routed = match &route.to {
+        Ok(match &route.to {
             To::Models => match self.listing(live, client, request) {
                 Some(listing) => Routed::Answered(listing?),
                 None => Routed::Models(client),
@@ -174,8 +202,7 @@ impl<'a> Scene<'a> {
             // What a key's models are does not say whether it may use this.
             To::Provider(_) if client.is_limited() => return Err(Refusal::NotFound),
             To::Provider(chain) => Routed::Provider(Arc::clone(chain)),
-        };
-        Ok((route, routed))
+        })
     }
 
     /// `GET /v1/models` and `/v1/models/{id}`, which no provider is asked for.

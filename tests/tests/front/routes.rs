@@ -97,6 +97,33 @@ async fn a_route_rewrites_its_prefix_and_changes_fields_both_ways() {
     );
 }
 
+// [ROUTE-13]
+#[tokio::test]
+async fn lbs_own_refusals_have_the_fields_of_their_route() {
+    let model = Provider::start(Script::completion("ok")).await;
+    let cors = "response_headers: { set: { access-control-allow-origin: \"*\" }, remove: [content-type] }";
+    let lb = lb(
+        &model,
+        &url(&model),
+        &format!("{{ match: {{ path_prefix: /v1/ }}, to: models, {cors} }}, {{ match: {{ path_prefix: /app }}, to: {{ provider: app }} }}"),
+    )
+    .await;
+    let allowed = async |request: Vec<u8>, status: u16| {
+        let answer = lb.ask(request).await;
+        assert_eq!(answer.status(), status, "{}", answer.text());
+        assert!(answer.head.header("x-request-id").is_some());
+        answer.head.header("access-control-allow-origin") == Some("*")
+            && answer.head.header("content-type").is_none()
+    };
+    let chat = "/v1/chat/completions";
+    assert!(allowed(post(chat, "", chat_body("nobody", false)), 404).await);
+    assert!(allowed(post(chat, "", "no JSON"), 400).await);
+    assert!(allowed(post(chat, "content-encoding: gzip\r\n", "x"), 415).await);
+    assert!(allowed(get("/v1/models/nobody"), 404).await);
+    assert!(!allowed(get("/elsewhere"), 404).await, "it has no route");
+    assert!(!allowed(get("/v1/../x"), 400).await, "its route is not known");
+}
+
 // [ROUTE-14] [ROUTE-15]
 #[tokio::test]
 async fn any_method_and_body_goes_to_a_provider_as_it_is() {
