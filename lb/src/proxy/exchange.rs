@@ -271,6 +271,7 @@ async fn send(
         trace: provider.config.propagate_trace,
     };
     let passes = |name: &HeaderName| prepared.headers.passes(name, kept, exempt);
+    let trailers = prepared.trailers(&passes);
     let pass = interims.map(|interims| |interim, cx: &mut Context<'_>| interims.pass(interim, cx));
     let request = net::Request {
         method: &prepared.method,
@@ -278,7 +279,7 @@ async fn send(
         host: &route.host,
         headers: prepared.headers.fields(fields, &passes),
         body: outgoing.body.pieces(),
-        trailers: prepared.trailers(),
+        trailers: trailers.as_deref(),
         takes_trailers: prepared.headers.takes_trailers(),
         interims: pass.as_ref().map(|pass| net::Interims(pass)),
         upgrade: prepared.upgrade.as_ref(),

@@ -156,6 +156,16 @@ impl Forwardable {
             && !self.route.as_ref().is_some_and(changed)
     }
 
+    /// Names that no provider is told of, nor behind the body: those that the route changes and the client's hop has.
+    pub(super) fn barred(&self) -> Vec<HeaderName> {
+        let changes = self.route.iter().map(|route| &route.config.request_headers);
+        let changed = changes.flat_map(|changes| {
+            let set = changes.set.iter().map(|(name, _)| name);
+            changes.remove.iter().chain(set)
+        });
+        changed.chain(self.hop.nominated()).cloned().collect()
+    }
+
     /// The fields as a provider gets them, with its own: `passes` is [`Self::passes`] for it.
     pub(super) fn fields<'a>(
         &'a self,

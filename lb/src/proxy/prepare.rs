@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use tokio::time::Instant;
 
 use super::asked::{Asked, Place};
@@ -75,9 +75,13 @@ impl Prepared {
         }
     }
 
-    /// What stands behind a body that is here.
-    pub(super) fn trailers(&self) -> Option<&HeaderMap> {
-        self.payload.trailers()
+    /// What stands behind a body that is here, as far as it `passes` as a field would.
+    pub(super) fn trailers(&self, passes: &dyn Fn(&HeaderName) -> bool) -> Option<Box<HeaderMap>> {
+        let mut trailers = Box::new(self.payload.trailers()?.clone());
+        for name in self.payload.trailers()?.keys().filter(|name| !passes(name)) {
+            trailers.remove(name);
+        }
+        (!trailers.is_empty()).then_some(trailers)
     }
 
     /// Has endpoints chosen by these, and the start of its cascade by its conversation.
@@ -144,7 +148,10 @@ impl Prepared {
                     None => pieces.all(),
                     Some((span, value)) => pieces.spliced(span, value),
                 };
-                (Sending::None, Some(Streamed::new(rest.pass(lead), length)))
+                (
+                    Sending::None,
+                    Some(Streamed::new(rest.pass(lead, self.headers.barred()), length)),
+                )
             }
         };
         Outgoing {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderName;
 use http_body::Frame;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -43,6 +44,8 @@ pub(super) struct Source(Arc<Mutex<Rest>>);
 #[derive(Debug)]
 pub(super) struct Passing {
     lead: std::vec::IntoIter<Bytes>,
+    /// Trailers that are not passed on.
+    barred: Vec<HeaderName>,
     source: Source,
     begun: bool,
 }
@@ -148,10 +151,11 @@ impl Source {
         Self(Arc::new(Mutex::new(rest)))
     }
 
-    /// The whole body for one attempt, `lead` being what had come.
-    pub(super) fn pass(&self, lead: Vec<Bytes>) -> Passing {
+    /// The whole body for one attempt, `lead` being what had come, without the trailers of the `barred` names.
+    pub(super) fn pass(&self, lead: Vec<Bytes>, barred: Vec<HeaderName>) -> Passing {
         Passing {
             lead: lead.into_iter(),
+            barred,
             source: self.clone(),
             begun: false,
         }
@@ -190,13 +194,20 @@ impl http_body::Body for Passing {
             // Another attempt has had a part of it.
             return Poll::Ready(Some(Err(CutOff)));
         }
-        let next = if let Some(piece) = self.lead.next() {
+        let mut next = if let Some(piece) = self.lead.next() {
             Some(Ok(Frame::data(piece)))
         } else {
             rest.held = None;
             ready!(rest.poll(cx))
         };
         rest.moved = Some(Instant::now());
+        if let Some(Ok(frame)) = &mut next
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            for name in &self.barred {
+                trailers.remove(name);
+            }
+        }
         Poll::Ready(next)
     }
 }

@@ -129,6 +129,42 @@ async fn bytes_above_ascii_pass_in_values_and_control_characters_do_not() {
     }
 }
 
+// [HTTP-53]
+#[tokio::test]
+async fn what_is_no_field_for_a_provider_is_no_trailer_either() {
+    let routes =
+        "routes: [{ match: {}, to: models, request_headers: { remove: [x-secret], set: { x-tenant: t } } }]";
+    let (provider, lb) = start(|setup| {
+        setup
+            .section(routes)
+            .server("replay_bytes: 1000, exempt_header: x-urgent")
+    })
+    .await;
+    // The second is sent on while it comes.
+    for (number, length) in [0, 100_000].into_iter().enumerate() {
+        let body = format!("{{\"model\":\"chat\",\"a\":\"{}\"}}", "x".repeat(length));
+        let request = format!(
+            "{LINE}\r\nhost: a\r\nconnection: x-hop\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\
+             x-secret: s\r\nx-sum: 1\r\nx-tenant: forged\r\nx-hop: h\r\n\r\n",
+            body.len()
+        );
+        assert_eq!(lb.ask(request).await.status(), 200);
+        let sent = provider.request(number).await;
+        assert_eq!(
+            (sent.trailers.as_str(), sent.all("x-tenant")),
+            ("x-sum: 1\r\n", vec!["t"]),
+            "{length}"
+        );
+    }
+    let body = "{\"model\":\"chat\"}";
+    let request = format!(
+        "{LINE}\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\nx-urgent: 1\r\n\r\n",
+        body.len()
+    );
+    assert_eq!(lb.ask(request).await.status(), 200);
+    assert_eq!(provider.request(2).await.trailers, "");
+}
+
 // HTTP checklist 12, 15
 // [HTTP-53]
 #[tokio::test]
@@ -158,6 +194,9 @@ async fn chunk_extensions_and_trailers_are_limited_and_only_harmless_trailers_go
     assert!(!sent.head.contains("x-sum") && sent.all("host").len() == 1);
     assert_eq!(sent.header("transfer-encoding"), Some("chunked"));
     assert_eq!(sent.trailers, "x-sum: 1\r\n");
+    let private = "openai-organization: o\r\nOpenAI-Project: p\r\ntraceparent: t\r\nx-request-id: i\r\nx-lb-model: m\r\n";
+    assert_eq!(lb.ask(chunked("", private)).await.status(), 200);
+    assert_eq!(provider.request(1).await.trailers, "");
     for (extension, trailers) in [
         (format!(";{}", "x".repeat(1 << 20)), String::new()),
         (String::new(), "x: y\r\n".repeat(100_000)),
@@ -166,7 +205,7 @@ async fn chunk_extensions_and_trailers_are_limited_and_only_harmless_trailers_go
         let status = exchange.try_head().await.map(|head| head.status);
         assert!(matches!(status, Some(400 | 431) | None), "{status:?}");
     }
-    assert_eq!(provider.requests().len(), 1);
+    assert_eq!(provider.requests().len(), 2);
 }
 
 // HTTP checklist 17

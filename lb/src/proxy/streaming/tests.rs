@@ -46,7 +46,7 @@ fn slow(every: Duration, chunks: usize, max_body_bytes: u64) -> Source {
 
 async fn passed(source: &Source, pause: Duration) -> (Result<usize, CutOff>, Duration) {
     let begun = Instant::now();
-    let mut passing = source.pass(Vec::new());
+    let mut passing = source.pass(Vec::new(), Vec::new());
     let mut length = 0;
     loop {
         match passing.frame().await {

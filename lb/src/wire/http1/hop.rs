@@ -34,6 +34,11 @@ impl HopByHop {
         }
     }
 
+    /// Those that the message names itself.
+    pub fn nominated(&self) -> &[HeaderName] {
+        &self.nominated
+    }
+
     /// True if `name` ends here.
     pub fn contains(&self, name: &HeaderName) -> bool {
         is_always_hop_by_hop(name.as_str()) || self.nominated.contains(name)

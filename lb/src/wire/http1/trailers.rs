@@ -104,7 +104,7 @@ pub(super) fn is_forbidden(name: &str) -> bool {
     is_ours || is_always_hop_by_hop(name) || FORBIDDEN.contains(&name)
 }
 
-const FORBIDDEN: [&str; 26] = [
+const FORBIDDEN: [&str; 31] = [
     "age",
     "api-key",
     "authorization",
@@ -121,14 +121,19 @@ const FORBIDDEN: [&str; 26] = [
     "host",
     "location",
     "max-forwards",
+    "openai-organization",
+    "openai-project",
     "pragma",
     "range",
     "retry-after",
     "set-cookie",
+    "traceparent",
+    "tracestate",
     "trailer",
     "vary",
     "via",
     "warning",
     "www-authenticate",
     "x-api-key",
+    "x-request-id",
 ];
