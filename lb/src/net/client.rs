@@ -1,5 +1,7 @@
 //! One attempt on one destination.
 
+mod connect;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -7,17 +9,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::Response;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::body::{Http1, Lease};
-use super::destination::Expected;
-use super::dial::{SocketHook, dial};
+use super::dial::SocketHook;
 use super::exchange::{Answer, Exchange, Fault};
-use super::http2::{self, How, Multiplexed, Slot};
+use super::http2::{self, How};
 use super::outgoing::Outgoing;
-use super::pool::{Connection, Open};
+use super::pool::Connection;
 use super::{Destination, Error, Incoming, Interims, Request, Streamed};
 use crate::policy::connection::{Phase, Remedy};
+use connect::{Link, Needs};
 
 /// A reused connection that breaks this soon after the first request byte was closed before the request reached the
 /// upstream. Later than that the upstream may have worked on the request. (spec: resilience)
@@ -47,7 +49,7 @@ impl Client {
 
     /// Makes one attempt: sends `request` and waits for the final response's head. Nothing is repeated here.
     ///
-    /// `fresh` leaves connections alone that are there. `connect_limit` bounds connecting: a wait for a free place, a
+    /// `fresh` leaves connections alone that were there before it. `connect_limit` bounds connecting: a wait for a free place, a
     /// proxy and TLS included. How long the answer may take is the caller's to bound, by dropping the future, which
     /// closes the connection or resets the stream.
     pub async fn send(
@@ -152,129 +154,12 @@ impl Client {
         };
         respond(lease, answer, reused, exchange.into_outgoing())
     }
-
-    /// A place on a connection of HTTP/2, or a new connection of HTTP/1.1.
-    async fn connect(
-        &self,
-        destination: &Arc<Destination>,
-        needs: Needs,
-        limit: Duration,
-    ) -> Result<Link, Error> {
-        let begun = Instant::now();
-        if needs.http1 || destination.expected() == Expected::Http1 {
-            let open = match self.place(destination, needs.untouched, limit).await? {
-                Free::Connection(connection) => return Ok(Link::Own(connection, Some(Instant::now()))),
-                Free::Place(open) => open,
-            };
-            let left = limit.saturating_sub(begun.elapsed());
-            let connection = dial(destination, self.hook.as_ref(), open, needs.http1, left).await?;
-            return Ok(Link::Own(connection, None));
-        }
-        self.join(destination, needs.fresh, begun, limit).await
-    }
-
-    /// As [`Self::connect`], where others may share what is made.
-    async fn join(
-        &self,
-        destination: &Arc<Destination>,
-        fresh: bool,
-        begun: Instant,
-        limit: Duration,
-    ) -> Result<Link, Error> {
-        let pool = &destination.pool;
-        let shared = || {
-            let slot = (!fresh).then(|| pool.take_shared(self.worker, Instant::now()));
-            slot.flatten().map(|slot| Link::Shared { slot, reused: true })
-        };
-        if let Some(link) = shared() {
-            return Ok(link);
-        }
-        // One at a time, so that a burst of requests does not make a connection each where one would do.
-        let turn = timeout(limit, pool.turn(self.worker)).await;
-        let turn = turn.map_err(|_elapsed| Error::ConnectTimeout)?;
-        if let Some(link) = shared() {
-            return Ok(link);
-        }
-        let turn = Some(turn).filter(|_| destination.expected() != Expected::Http1);
-        let left = limit.saturating_sub(begun.elapsed());
-        let Free::Place(open) = self.place(destination, true, left).await? else {
-            return Err(Error::Full);
-        };
-        let left = limit.saturating_sub(begun.elapsed());
-        let connection = dial(destination, self.hook.as_ref(), open, false, left).await?;
-        let http2 = destination.is_http2_only() || connection.stream.agreed_on_http2();
-        destination.learn(http2);
-        if !http2 {
-            return Ok(Link::Own(connection, None));
-        }
-        let shared = Multiplexed::start(connection, pool.max_streams()).await?;
-        pool.share(self.worker, &shared);
-        drop(turn);
-        let slot = shared.slot().ok_or(Error::Full)?;
-        Ok(Link::Shared { slot, reused: false })
-    }
-
-    /// The right to open a connection. At the limit it is waited for, as long as connecting may take: a connection that
-    /// comes free in time is as good as one that takes that long to be made, and if it is this worker's it is taken
-    /// itself, unless it has to be an `untouched` one.
-    async fn place(
-        &self,
-        destination: &Destination,
-        untouched: bool,
-        limit: Duration,
-    ) -> Result<Free, Error> {
-        if let Some(open) = destination.pool.reserve_unless_full() {
-            return Ok(Free::Place(open));
-        }
-        let waiting = async {
-            loop {
-                // Made before the look, so that what comes free between the look and the wait is not missed.
-                let freed = destination.pool.freed();
-                let idle = (!untouched).then(|| destination.pool.take(self.worker, Instant::now()));
-                if let Some(connection) = idle.flatten() {
-                    return Free::Connection(connection);
-                }
-                if let Some(open) = destination.pool.reserve() {
-                    return Free::Place(open);
-                }
-                match freed {
-                    Some(freed) => freed.await,
-                    None => std::future::pending().await,
-                }
-            }
-        };
-        timeout(limit, waiting).await.map_err(|_elapsed| Error::Full)
-    }
 }
 
 /// What comes of a request for which no connection was idle.
 enum Opened {
     Answered(Box<Response<Incoming>>),
     Connection(Connection, Option<Instant>),
-}
-
-/// What a request asks of its connection.
-#[derive(Clone, Copy)]
-struct Needs {
-    /// None that was there before, shared or not.
-    fresh: bool,
-    /// If it is for this request alone, none that was there before.
-    untouched: bool,
-    http1: bool,
-}
-
-/// What was waited for.
-enum Free {
-    Connection(Connection),
-    Place(Open),
-}
-
-/// What a request goes over, if not over an idle connection.
-enum Link {
-    /// A connection for it alone, and since when if it was idle.
-    Own(Connection, Option<Instant>),
-    /// A place among others.
-    Shared { slot: Slot, reused: bool },
 }
 
 /// Waits for the answer on a connection of HTTP/1.1; `reused_at` says when it was taken from the pool, if it was.

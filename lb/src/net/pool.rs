@@ -1,5 +1,6 @@
 //! Connections between two requests, and the counts of all of them.
 
+mod joining;
 mod shared;
 
 use std::future::poll_fn;
@@ -18,6 +19,8 @@ use super::http2::Multiplexed;
 use super::place::Peer;
 use super::stream::Stream;
 use crate::policy::connection::{Phase, Remedy};
+use joining::Joining;
+pub(super) use joining::{Ends, Told, Turn, Waiting};
 
 /// The idle connections of one destination: for each worker a stack, newest on top, since the newest is the one that
 /// the upstream is least likely to have given up.
@@ -38,22 +41,23 @@ struct Shard {
     idle: Mutex<Vec<Idle>>,
     /// Connections of HTTP/2, with streams or without, the newest last.
     shared: Mutex<Vec<Arc<Multiplexed>>>,
-    /// Held by whoever makes a connection that others could share.
-    turn: tokio::sync::Mutex<()>,
+    /// Those who would have a stream on one.
+    joining: Arc<Joining>,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
     open: AtomicUsize,
     idle: AtomicUsize,
-    /// Where connections are limited: told of each place that comes free.
-    freed: Option<Notify>,
+    /// Where connections are `limited`: told of each place that comes free.
+    freed: Notify,
+    limited: bool,
 }
 
 impl Counts {
     fn tell(&self) {
-        if let Some(freed) = &self.freed {
-            freed.notify_one();
+        if self.limited {
+            self.freed.notify_one();
         }
     }
 }
@@ -147,7 +151,7 @@ impl Pool {
             .collect();
         Self {
             counts: Arc::new(Counts {
-                freed: (limits.max_open > 0).then(Notify::new),
+                limited: limits.max_open > 0,
                 ..Counts::default()
             }),
             limits,
@@ -204,9 +208,14 @@ impl Pool {
         self.limits.max_streams.max(1)
     }
 
-    /// Waits until a connection has come free or was closed since `freed` was made; without a limit, for ever.
-    pub(super) fn freed(&self) -> Option<tokio::sync::futures::Notified<'_>> {
-        self.counts.freed.as_ref().map(Notify::notified)
+    /// Ready once a connection has come free or was closed since; without a limit, never.
+    pub(super) fn freed(&self) -> Told<'_> {
+        joining::listen(&self.counts.freed)
+    }
+
+    /// Passes on what was told by [`Self::freed`].
+    pub(super) fn tell_freed(&self) {
+        self.counts.tell();
     }
 
     /// The right to open a connection, where there is room for one.

@@ -11,7 +11,10 @@ mod responses;
 mod streamed;
 
 use std::net::SocketAddr;
+use std::ops::DerefMut;
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -102,6 +105,15 @@ pub(super) async fn eventually(mut holds: impl FnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(10), all)
         .await
         .expect("it holds within ten seconds");
+}
+
+/// What comes of a future that has to be ready.
+pub(super) fn now<T>(future: Pin<impl DerefMut<Target: Future<Output = T>>>) -> Option<T> {
+    let mut future = future;
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
 }
 
 /// A listening upstream.

@@ -16,7 +16,7 @@ use super::sending::Sending;
 use super::wire::{Io, Upload, Wire};
 use crate::net::Error;
 use crate::net::place::Peer;
-use crate::net::pool::Connection;
+use crate::net::pool::{Connection, Ends};
 use crate::wire::http1::MAX_HEAD_BYTES;
 
 /// An attempt that was given up after so long without a head retires its connection: it may be the connection that does
@@ -36,8 +36,12 @@ pub(in crate::net) struct Multiplexed {
 }
 
 impl Multiplexed {
-    /// Speaks HTTP/2 on a connection that is set up, in tasks of the current runtime.
-    pub(in crate::net) async fn start(connection: Connection, most: usize) -> Result<Arc<Self>, Error> {
+    /// Speaks HTTP/2 on a connection that is set up, in tasks of the current runtime, and tells `ends` of its streams.
+    pub(in crate::net) async fn start(
+        connection: Connection,
+        most: usize,
+        ends: Ends,
+    ) -> Result<Arc<Self>, Error> {
         let Connection {
             stream,
             peer,
@@ -46,7 +50,7 @@ impl Multiplexed {
             followed,
             open,
         } = connection;
-        let wire = Arc::new(Wire::new(followed));
+        let wire = Arc::new(Wire::new(followed, ends));
         let io = TokioIo::new(Io::new(stream, Arc::clone(&wire), open));
         let streams = u32::try_from(most).unwrap_or(u32::MAX);
         let mut builder = Builder::new(TokioExecutor::new());
@@ -77,7 +81,7 @@ impl Multiplexed {
 
     /// A place for one stream.
     pub(in crate::net) fn slot(self: &Arc<Self>) -> Option<Slot> {
-        if self.wire.streams() >= self.most.min(self.wire.allowed()) {
+        if self.wire.streams() >= self.max_streams() {
             return None;
         }
         self.wire.begin();
@@ -86,6 +90,11 @@ impl Multiplexed {
             since: Instant::now(),
             waiting: true,
         })
+    }
+
+    /// Streams at a time that both sides allow.
+    pub(in crate::net) fn max_streams(&self) -> usize {
+        self.most.min(self.wire.allowed())
     }
 
     /// Since when there has been no stream on it, if there is none.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::net::fate::Followed;
-use crate::net::pool::Open;
+use crate::net::pool::{Ends, Open};
 use crate::net::stream::Stream;
 use crate::policy::connection::{Phase, Remedy};
 
@@ -19,6 +19,7 @@ use crate::policy::connection::{Phase, Remedy};
 #[derive(Debug)]
 pub(super) struct Wire {
     followed: Option<Followed>,
+    ends: Ends,
     /// Streams without a response head, and with one.
     waiting: AtomicUsize,
     streaming: AtomicUsize,
@@ -36,9 +37,10 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(followed: Option<Followed>) -> Self {
+    pub(super) fn new(followed: Option<Followed>, ends: Ends) -> Self {
         Self {
             followed,
+            ends,
             waiting: AtomicUsize::new(0),
             streaming: AtomicUsize::new(0),
             uploads: AtomicUsize::new(0),
@@ -76,7 +78,9 @@ impl Wire {
     }
 
     pub(super) fn learn_allowed(&self, streams: usize) {
-        self.allowed.store(streams, Ordering::Relaxed);
+        if streams > self.allowed.swap(streams, Ordering::Relaxed) {
+            self.ends.tell_all();
+        }
     }
 
     pub(super) fn idle_since(&self) -> Instant {
@@ -97,10 +101,12 @@ impl Wire {
     pub(super) fn finish(&self, waiting: bool) {
         let count = if waiting { &self.waiting } else { &self.streaming };
         count.fetch_sub(1, Ordering::Relaxed);
-        if self.streams() == 0 {
+        let idle = self.streams() == 0;
+        if idle {
             *lock(&self.idle_since) = Instant::now();
         }
         self.enter();
+        self.ends.tell(idle);
     }
 
     /// To the kernel plane a connection does what its most delicate stream does.

@@ -1,5 +1,6 @@
 //! HTTP/2 upstreams, scripted frame by frame where that matters.
 
+mod burst;
 mod fate;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 
-use super::{CONNECT, EMPTY, LIMITS, Upstream, client, eventually, get, send, text};
+use super::{CONNECT, EMPTY, LIMITS, Upstream, client, eventually, get, now, send, text};
 use crate::net::{Client, Destination, Error, Limits};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -291,4 +291,40 @@ async fn at_the_limit_on_connections_an_idle_one_makes_room_and_busy_ones_do_not
         tokio::time::timeout(Duration::ZERO, busy.frame()).await.is_err(),
         "the busy one goes on"
     );
+}
+
+// [NET-21]
+#[tokio::test]
+async fn of_two_places_that_come_free_at_once_two_who_wait_are_told() {
+    let upstream = Upstream::new().await;
+    let pool = &upstream
+        .limited(Limits {
+            max_open: 2,
+            ..LIMITS
+        })
+        .pool;
+    let places = [pool.reserve(), pool.reserve()];
+    assert!(places.iter().all(Option::is_some));
+    // On two threads both may listen, look and find nothing before either waits.
+    let (one, other) = (pool.freed(), pool.freed());
+    assert!(pool.reserve().is_none());
+    drop(places);
+    assert!(now(one).is_some() && now(other).is_some());
+}
+
+// [NET-28]
+#[test]
+fn connections_are_made_for_those_who_wait_and_one_alone_before_it_is_known_whether_they_can_be_shared() {
+    let destination = Destination::new(&[], None, LIMITS, 1);
+    let waiting = [(); 5].map(|()| destination.pool.wait(0));
+    let first = waiting[0].turn(2, true);
+    assert!(first.is_some() && waiting[1].turn(2, true).is_none());
+    let more = [1, 2].map(|at| waiting[at].turn(2, false));
+    assert!(more.iter().all(Option::is_some), "three have room for five");
+    assert!(waiting[3].turn(2, false).is_none());
+    drop(first);
+    assert!(waiting[3].turn(2, false).is_some());
+    // As fewer wait, fewer are made.
+    let [one, ..] = waiting;
+    drop(one);
 }
