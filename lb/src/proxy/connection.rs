@@ -174,9 +174,12 @@ impl Served<'_> {
             drop(drain.wait_for(|drain| *drain >= Drain::Closing).await);
         };
         // Its client is to take another connection.
-        let worn = poll_fn(|_| match self.activity.is_worn() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        let worn = poll_fn(|_| {
+            if self.activity.is_worn() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         });
         let mut over = self.until(connection.as_mut(), pin!(closing), worn).await;
         if matches!(over, Err(Over::Asked)) && !self.activity.is_worn() {

@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use super::service::Rules;
 
-/// The time that a client has left. Waiting for it costs, bytes earn, and it never has more than it began with: else a
-/// few quick megabytes would buy hours in which it holds them in memory by a byte now and then.
+/// The time that a client has left. Waiting for it costs, bytes earn, and it never has more than it may be silent for:
+/// else a few quick megabytes would buy hours in which it holds them in memory by a byte now and then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// The most that it may have.
-    grace: Duration,
     /// The most that it may be waited for at once.
     silence: Duration,
+    /// The most that it may have.
+    most: Duration,
     left: Duration,
 }
 
 impl Pace {
-    pub(super) const fn new(rules: Rules) -> Self {
+    pub(super) fn new(rules: Rules) -> Self {
         Self {
-            grace: rules.body_grace,
             silence: rules.body_timeout,
+            most: rules.body_grace.max(rules.body_timeout),
             left: rules.body_grace,
         }
     }
@@ -36,9 +36,9 @@ impl Pace {
 
     /// So many bytes came.
     pub(super) fn on_bytes(&mut self, bytes: usize) {
-        if self.left < self.grace {
+        if self.left < self.most {
             let earned = Duration::from_micros((bytes as u64).saturating_mul(MICROS_A_BYTE));
-            self.left = self.grace.min(self.left + earned);
+            self.left = self.most.min(self.left + earned);
         }
     }
 }

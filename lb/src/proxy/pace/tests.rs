@@ -12,7 +12,7 @@ fn pace() -> Pace {
 
 // [HTTP-38]
 #[test]
-fn waiting_costs_and_bytes_earn_up_to_the_grace() {
+fn waiting_costs_and_bytes_earn_up_to_a_limit() {
     let mut pace = pace();
     assert_eq!(pace.patience(), 8 * SECOND, "no longer silence than any");
     pace.on_waited(7 * SECOND);
@@ -26,4 +26,21 @@ fn waiting_costs_and_bytes_earn_up_to_the_grace() {
     pace.on_bytes(usize::MAX);
     pace.on_waited(6 * SECOND);
     assert_eq!(pace.patience(), 4 * SECOND, "however many bytes");
+}
+
+// [HTTP-38]
+#[test]
+fn bytes_earn_what_a_client_may_be_silent_for() {
+    let mut pace = Pace::new(Rules {
+        max_body_bytes: 1,
+        body_timeout: 60 * SECOND,
+        body_grace: 10 * SECOND,
+    });
+    assert_eq!(pace.patience(), 10 * SECOND, "nothing has come");
+    pace.on_bytes(10_000);
+    assert_eq!(pace.patience(), 30 * SECOND);
+    pace.on_bytes(usize::MAX);
+    assert_eq!(pace.patience(), 60 * SECOND);
+    pace.on_waited(59 * SECOND);
+    assert_eq!(pace.patience(), SECOND);
 }

@@ -86,10 +86,10 @@ async fn a_body_keeps_pace_or_is_given_up() {
         collected(second, 300, [1; 2]).await,
         (Err(Refusal::SlowBody), 10 * second + second / 50)
     );
-    // Bytes that came quickly buy no time for those that do not, of which each earns 2 ms.
+    // Bytes that came quickly buy one silence for those that do not, of which each earns 2 ms.
     assert_eq!(
         collected(second, 300, [500_000, 1]).await,
-        (Err(Refusal::SlowBody), 11 * second + second / 50)
+        (Err(Refusal::SlowBody), 61 * second + 3 * second / 25)
     );
     // Much at first buys no longer silence than any.
     assert_eq!(
