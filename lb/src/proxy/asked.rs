@@ -91,7 +91,7 @@ impl Reading {
         }
         if terms.limited && !is_plain(headers) {
             return Err(Refusal::BadBody(format!(
-                "the content-type is none that is read here; {LIMITED}"
+                "the body's content-type is not `application/json` in UTF-8, nor `multipart/form-data`; {LIMITED}"
             )));
         }
         let boundary = headers

@@ -54,7 +54,7 @@ async fn a_request_is_sent_as_it_is_and_its_answer_read() {
     assert_eq!(text(response.into_body()).await.unwrap(), "ok");
 }
 
-// [NET-42]
+// [NET-38]
 #[tokio::test]
 async fn a_method_that_is_about_a_body_says_that_there_is_none() {
     for (method, says) in [

@@ -197,9 +197,10 @@ impl Text {
         if self.bytes.len() + bytes.len() > self.limit {
             self.over = true;
         } else {
-            // Once, instead of for a key of five bytes, then for one of nine.
-            self.bytes
-                .reserve(if self.bytes.is_empty() { USUAL } else { 0 }.max(bytes.len()));
+            if self.bytes.is_empty() {
+                // Once, instead of for a key of five bytes, then for one of nine.
+                self.bytes.reserve(bytes.len().max(USUAL));
+            }
             self.bytes.extend_from_slice(bytes);
         }
         bytes.is_empty() || self.is_whole()
