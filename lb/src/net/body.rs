@@ -26,17 +26,18 @@ pub struct Incoming {
     reused: bool,
 }
 
-/// No trait object: the relay of a token is to cost one branch for this.
+/// No trait object: the relay of a token is to cost one branch for this. The commoner and larger one is boxed, since a
+/// response goes through many hands before its body is read.
 #[derive(Debug)]
 enum Kind {
-    Http1(Http1),
+    Http1(Box<Http1>),
     Http2(Http2),
 }
 
 impl Incoming {
     pub(super) fn http1(body: Http1, reused: bool) -> Self {
         Self {
-            kind: Kind::Http1(body),
+            kind: Kind::Http1(Box::new(body)),
             reused,
         }
     }
@@ -72,7 +73,7 @@ impl http_body::Body for Incoming {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().kind {
-            Kind::Http1(body) => Pin::new(body).poll_frame(cx),
+            Kind::Http1(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Http2(body) => Pin::new(body).poll_frame(cx),
         }
     }

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::aside::Aside;
 use super::connection::{Limits, Version};
 use super::h2::Flow;
 use super::http1::Ahead;
@@ -216,6 +217,7 @@ impl Activity {
     /// timer fires, which it does after `idle_timeout` at the latest.
     pub(super) async fn expired(&self, limits: &Limits) -> Expiry {
         let mut timer = pin!(sleep_until(self.horizon(limits, Instant::now())));
+        let mut aside = Aside::default();
         poll_fn(|cx| {
             if self.worn.load(Ordering::Relaxed) == CUT {
                 return Poll::Ready(Expiry::Abandoned);
@@ -224,13 +226,15 @@ impl Activity {
                 && due < timer.deadline()
             {
                 timer.as_mut().reset(due);
+                aside.ring();
             }
-            while timer.as_mut().poll(cx).is_ready() {
+            while aside.poll(cx, timer.as_mut()).is_ready() {
                 let now = Instant::now();
                 match self.due(limits) {
                     Some((due, expiry)) if due <= now => return Poll::Ready(expiry),
                     _ => timer.as_mut().reset(self.horizon(limits, now)),
                 }
+                aside.ring();
             }
             Poll::Pending
         })

@@ -5,8 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use http::Response;
 
@@ -16,6 +15,10 @@ use super::service::{Job, handle};
 thread_local! {
     /// Those that have nothing to do, for requests that come.
     static IDLE: RefCell<Vec<Handler>> = const { RefCell::new(Vec::new()) };
+    /// The job that a handler is being given; none but in the poll in which that happens.
+    static JOB: RefCell<Option<Job>> = const { RefCell::new(None) };
+    /// The answer that a handler leaves; none but in the poll that brings it.
+    static ANSWER: RefCell<Option<Response<Body>>> = const { RefCell::new(None) };
 }
 
 /// As many idle ones are kept: as many requests as a thread answers in one turn, not as many as it ever had at a time.
@@ -32,8 +35,8 @@ pub(super) enum Answering {
 
 impl Answering {
     pub(super) fn new(job: Job) -> Self {
-        let handler = IDLE.with_borrow_mut(Vec::pop).unwrap_or_else(Handler::new);
-        handler.mailbox.mail().job = Some(job);
+        let mut handler = IDLE.with_borrow_mut(Vec::pop).unwrap_or_else(Handler::new);
+        handler.give(job);
         Self::Handled(Some(handler))
     }
 }
@@ -46,9 +49,8 @@ impl Future for Answering {
             Self::Answered(response) => return Poll::Ready(Ok(response.take().expect(ONCE))),
             Self::Handled(place) => place,
         };
-        let handler = place.as_mut().expect(ONCE);
-        let Poll::Pending = handler.work.as_mut().poll(cx);
-        let Some(response) = handler.mailbox.mail().answer.take() else {
+        let Poll::Pending = place.as_mut().expect(ONCE).work.as_mut().poll(cx);
+        let Some(response) = ANSWER.with_borrow_mut(Option::take) else {
             return Poll::Pending;
         };
         if let Some(handler) = place.take() {
@@ -68,17 +70,20 @@ const ONCE: &str = "not polled after its end";
 /// connection, which may stream for hours. That room is too large to be asked of the allocator, or to be moved, for each
 /// request: so it is one future that never ends.
 pub(super) struct Handler {
-    mailbox: Mailbox,
     work: Pin<Box<dyn Future<Output = Infallible> + Send>>,
 }
 
 impl Handler {
     fn new() -> Self {
-        let mailbox = Mailbox::default();
         Self {
-            work: Box::pin(handle(mailbox.clone())),
-            mailbox,
+            work: Box::pin(handle()),
         }
+    }
+
+    /// Has it take `job`, of which it does nothing yet. It waits for one: it is new, or has left its last answer.
+    fn give(&mut self, job: Job) {
+        JOB.with_borrow_mut(|given| *given = Some(job));
+        let Poll::Pending = self.work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
 }
 
@@ -88,29 +93,27 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// Where a handler gets its requests and leaves its answers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Mailbox(Arc<Mutex<Mail>>);
-
-#[derive(Debug, Default)]
-struct Mail {
-    job: Option<Job>,
-    answer: Option<Response<Body>>,
+/// A handler's next job.
+pub(super) fn next() -> impl Future<Output = Job> {
+    poll_fn(|_| match JOB.with_borrow_mut(Option::take) {
+        None => Poll::Pending,
+        Some(job) => Poll::Ready(job),
+    })
 }
 
-impl Mailbox {
-    /// The next request. A handler is only polled where there is one, so that nobody has to be woken for it.
-    pub(super) fn next(&self) -> impl Future<Output = Job> {
-        poll_fn(|_| self.mail().job.take().map_or(Poll::Pending, Poll::Ready))
-    }
+/// Ends the poll in which a job was given: the next one is the first that is its request's own.
+pub(super) fn taken() -> impl Future<Output = ()> {
+    let mut taken = false;
+    poll_fn(move |_| {
+        if std::mem::replace(&mut taken, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+}
 
-    /// Leaves its answer.
-    pub(super) fn answer(&self, response: Response<Body>) {
-        self.mail().answer = Some(response);
-    }
-
-    /// Nobody waits here: a request's task gives and takes, and polls what does so on the other side.
-    fn mail(&self) -> MutexGuard<'_, Mail> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Leaves a handler's answer to who polls it.
+pub(super) fn leave(response: Response<Body>) {
+    ANSWER.with_borrow_mut(|left| *left = Some(response));
 }

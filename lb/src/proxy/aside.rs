@@ -31,6 +31,13 @@ impl Wake for Bell {
 }
 
 impl Aside {
+    /// Has the next poll reach the future although nothing woke it: for one that was changed from outside.
+    pub(super) fn ring(&self) {
+        if let Some((bell, _)) = &self.bell {
+            bell.rung.store(true, Ordering::Release);
+        }
+    }
+
     /// Polls `future` if it was woken since it was polled last, or if another task polls now than before.
     pub(super) fn poll<F: Future>(&mut self, cx: &mut Context<'_>, future: Pin<&mut F>) -> Poll<F::Output> {
         self.bell.take_if(|(bell, _)| !bell.task.will_wake(cx.waker()));

@@ -24,6 +24,7 @@ use super::socket::{Downstream, Socket, Watched};
 use super::tls::{ALPN_H2, Identity};
 use super::worker::{Drain, Worker};
 use super::{h2, http1, preface};
+use crate::wire::http1::Present;
 
 /// The deadlines of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -148,13 +149,18 @@ pub(super) enum Over {
 
 impl Served<'_> {
     /// Answers one request.
-    pub(super) fn answer(&self, request: Request<Incoming>, flow: Option<Arc<Flow>>) -> Answering {
+    pub(super) fn answer(
+        &self,
+        (request, present): (Request<Incoming>, Present),
+        flow: Option<Arc<Flow>>,
+    ) -> Answering {
         Answering::new(Job {
             worker: Arc::clone(&self.worker),
             rules: self.limits.rules,
             peer: Arc::clone(&self.peer),
             busy: self.activity.begin_request(flow),
             request: request.map(Some),
+            present,
         })
     }
 

@@ -79,7 +79,7 @@ enum Reply {
     Head {
         status: StatusCode,
         headers: HeaderMap,
-        lead: Box<Lead>,
+        lead: Lead,
     },
 }
 
@@ -96,8 +96,8 @@ pub(super) async fn exchange(
     let begun = worker.now();
     account.whole(begun);
     let total = chain.total_deadline.map(|limit| begun + limit);
-    let mut run =
-        Run::of(Arc::clone(chain), sent, begun, prepared.conversation).keyed(prepared.points.clone());
+    let mut run = Run::of(Arc::clone(chain), sent, begun, prepared.conversation);
+    run.key(prepared.points.clone());
     let to = (prepared, &live.server);
     let mut last = None;
     let mut spare = None;
@@ -315,7 +315,7 @@ impl Reply {
         Self::Head {
             status: parts.status,
             headers: parts.headers,
-            lead: Box::new(lead),
+            lead,
         }
     }
 }

@@ -19,6 +19,7 @@ use super::connection::{Over, Served};
 use super::incoming::Incoming;
 use super::socket::Downstream;
 use super::worker::Drain;
+use crate::wire::http1::Present;
 
 /// Requests that a client may have open at a time.
 const MAX_STREAMS: u32 = 128;
@@ -49,7 +50,8 @@ pub(super) async fn serve(served: Served<'_>, io: Downstream, drain: watch::Rece
     let service = service_fn(|request: Request<_>| {
         let flow = Arc::new(Flow::new(Instant::now()));
         streams.put(&flow);
-        served.answer(request.map(Incoming::Http2), Some(flow))
+        let present = Present::among(request.headers());
+        served.answer((request.map(Incoming::Http2), present), Some(flow))
     });
     let connection = http2::Builder::new(streams.clone())
         .max_concurrent_streams(MAX_STREAMS)

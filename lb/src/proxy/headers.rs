@@ -10,7 +10,7 @@ use crate::config::{Notice, Reveal};
 use crate::net::{Field, Fields};
 use crate::policy::time::millis;
 use crate::upstream::{Fallback, Route};
-use crate::wire::http1::{self, HopByHop};
+use crate::wire::http1::{self, HopByHop, Present};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -69,6 +69,7 @@ pub(super) struct Kept {
 #[derive(Debug)]
 pub(super) struct Forwardable {
     client: HeaderMap,
+    present: Present,
     hop: HopByHop,
     /// Whether the peer is believed about where the request came from.
     trusted: bool,
@@ -83,7 +84,12 @@ pub(super) struct Forwardable {
 
 impl Forwardable {
     /// Takes the client's fields; what differs from provider to provider comes on top.
-    pub(super) fn new(client: HeaderMap, peer: &Peer, id: HeaderValue, identity: bool) -> Self {
+    pub(super) fn new(
+        (client, present): (HeaderMap, Present),
+        peer: &Peer,
+        id: HeaderValue,
+        identity: bool,
+    ) -> Self {
         let mut added = Vec::with_capacity(7);
         if identity {
             // The observer has to read the stream; a compressed one would pass it unseen.
@@ -92,8 +98,13 @@ impl Forwardable {
         added.push((X_REQUEST_ID, id));
         forwarded(&mut added, &client, peer);
         Self {
-            hop: HopByHop::of(&client),
+            hop: if present.any(Present::CONNECTION) {
+                HopByHop::of(&client)
+            } else {
+                HopByHop::default()
+            },
             client,
+            present,
             trusted: peer.trusted,
             identity,
             via: false,
@@ -102,8 +113,8 @@ impl Forwardable {
         }
     }
 
-    /// The same with what the request's route changes, and with `via`.
-    pub(super) fn along(mut self, route: &Arc<Route>, via: Option<HeaderValue>) -> Self {
+    /// Adds what the request's route changes, and `via`.
+    pub(super) fn goes_along(&mut self, route: &Arc<Route>, via: Option<HeaderValue>) {
         if let Some(via) = via {
             self.via = true;
             self.added.push((header::VIA, via));
@@ -114,12 +125,16 @@ impl Forwardable {
             self.added.extend(changes.set.iter().cloned());
             self.route = Some(Arc::clone(route));
         }
-        self
     }
 
     /// Whether the client takes trailers (`te: trailers`), and so the provider may send them.
     pub(super) fn takes_trailers(&self) -> bool {
-        http1::takes_trailers(&self.client)
+        self.present.any(Present::TE) && http1::takes_trailers(&self.client)
+    }
+
+    /// Whether the client asks to switch to another protocol.
+    pub(super) fn has_upgrade(&self) -> bool {
+        self.present.any(Present::UPGRADE)
     }
 
     /// The client's own.
@@ -181,6 +196,12 @@ impl Forwardable {
     }
 }
 
+impl Drop for Forwardable {
+    fn drop(&mut self) {
+        http1::give_fields(std::mem::take(&mut self.client));
+    }
+}
+
 /// Says where the request came from; what an untrusted peer says of that is replaced, not added to.
 fn forwarded(added: &mut Vec<Field>, client: &HeaderMap, peer: &Peer) {
     let chain = |name: HeaderName, own: &HeaderValue| {
@@ -212,7 +233,8 @@ fn forwarded(added: &mut Vec<Field>, client: &HeaderMap, peer: &Peer) {
 /// Turns a provider's response fields into those its client gets.
 pub(super) fn returnable(headers: &mut HeaderMap, bodiless: bool) {
     http1::strip_hop_by_hop(headers);
-    if !bodiless {
+    // Over HTTP/1.1 it is gone already.
+    if !bodiless && http1::has(headers, &header::CONTENT_LENGTH) {
         // The body's own size says it. An upstream's word for it would stand even where the body is cut short.
         headers.remove(header::CONTENT_LENGTH);
     }

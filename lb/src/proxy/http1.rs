@@ -43,7 +43,8 @@ use super::socket::Downstream;
 use super::worker::{Drain, Worker};
 use crate::net::scratch;
 use crate::wire::http1::{
-    BadRequest, ResponseBody, ResponseHead, announced_trailers, takes_trailers, write_response,
+    BadRequest, Present, ResponseBody, ResponseHead, announced_trailers, give_fields, takes_trailers,
+    write_response,
 };
 use answer::{Answer, Written};
 use link::Link;
@@ -140,7 +141,8 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
             answered
         })
         .await;
-        let readable = poll_fn(|cx| Poll::Ready(link.is_read(cx) || link.is_shared())).await;
+        let read = poll_fn(|cx| Poll::Ready(link.is_read(cx))).await;
+        let readable = read || link.is_shared();
         let mut sending = Sending::new((served, link), &asked, response, readable);
         let written = poll_fn(|cx| sending.answer.poll(link, cx)).await?;
         let last = sending.last;
@@ -149,7 +151,7 @@ async fn turns(served: &Served<'_>, link: &Link) -> io::Result<End> {
         if written == Written::Whole && last.is_some() {
             link.end_answer();
         }
-        let read = poll_fn(|cx| Poll::Ready(link.is_read(cx))).await;
+        let read = read || poll_fn(|cx| Poll::Ready(link.is_read(cx))).await;
         match (written, last) {
             (Written::Cut, _) => return Ok(End::Cut),
             (Written::Whole, None) if read => {}
@@ -174,11 +176,11 @@ fn ask(served: &Served<'_>, link: &Link, received: Result<Box<Received>, BadRequ
         version: head.request.version(),
         head: *head.request.method() == Method::HEAD,
         keep_alive: head.keep_alive,
-        trailers: takes_trailers(head.request.headers()),
+        trailers: head.present.any(Present::TE) && takes_trailers(head.request.headers()),
     };
     let body = RequestBody::new(first, more.then(|| link.clone()), head.chunked);
     let request = head.request.map(|()| Incoming::Http1(body));
-    (asked, served.answer(request, None))
+    (asked, served.answer((request, head.present), None))
 }
 
 fn unreadable(fault: BadRequest) -> Refusal {
@@ -284,7 +286,7 @@ fn begin(
     };
     let mut out = scratch::take_write();
     link.begin_answer(&mut out, framing == ResponseBody::UntilClose);
-    date::with_date(Worker::unix_now(), |date| {
+    date::with_date(Worker::unix_second(), |date| {
         let head = ResponseHead {
             version: asked.version,
             status: parts.status,
@@ -295,5 +297,6 @@ fn begin(
         };
         write_response(&mut out, &head);
     });
+    give_fields(parts.headers);
     Answer::new(out, body, framing, announced)
 }

@@ -56,7 +56,7 @@ pub(super) enum End {
 pub(super) enum Peeked {
     /// The stream is the answer.
     Commit {
-        lead: Box<Lead>,
+        lead: Lead,
         first_data: Option<Duration>,
     },
     /// It ended, or broke, before its first decisive event.
@@ -191,7 +191,7 @@ impl Peek<'_> {
         self.watch.commit();
         self.lead.watch = Some(self.watch);
         Peeked::Commit {
-            lead: Box::new(self.lead),
+            lead: self.lead,
             first_data: self.first_data,
         }
     }

@@ -39,16 +39,18 @@ pub(super) struct Prepared {
 #[derive(Debug)]
 pub(super) struct Outgoing<'a> {
     pub(super) target: Cow<'a, PathAndQuery>,
-    pub(super) body: Sending,
+    pub(super) body: Sending<'a>,
     /// The body where it is not all here.
     pub(super) streamed: Option<Streamed>,
 }
 
 /// A body that is here, on its way to a provider.
 #[derive(Debug)]
-pub(super) enum Sending {
+pub(super) enum Sending<'a> {
     None,
-    /// Nearly every body; what is not needed is empty.
+    /// Nearly every body.
+    One(&'a Bytes),
+    /// With another name of the model; what is not needed is empty.
     Few([Bytes; 3]),
     Many(Vec<Bytes>),
 }
@@ -85,9 +87,8 @@ impl Prepared {
     }
 
     /// Has endpoints chosen by these, and the start of its cascade by its conversation.
-    pub(super) fn keyed(mut self, points: Points, conversation: Option<u64>) -> Self {
+    pub(super) fn key(&mut self, points: Points, conversation: Option<u64>) {
         (self.points, self.conversation) = (points, conversation);
-        self
     }
 
     /// What was wrong with a body that was sent while it came.
@@ -135,7 +136,7 @@ impl Prepared {
     }
 
     /// What is sent to `target`, with `splice` made in the body.
-    fn with<'a>(&self, target: Cow<'a, PathAndQuery>, splice: Option<Splice>) -> Outgoing<'a> {
+    fn with<'a>(&'a self, target: Cow<'a, PathAndQuery>, splice: Option<Splice>) -> Outgoing<'a> {
         let (body, streamed) = match &self.payload {
             Payload::None => (Sending::None, None),
             Payload::Whole { pieces, .. } => (whole(pieces, splice), None),
@@ -182,9 +183,9 @@ fn splice(place: &Place, name: &str) -> Option<Splice> {
     }
 }
 
-fn whole(pieces: &Pieces, splice: Option<Splice>) -> Sending {
+fn whole(pieces: &Pieces, splice: Option<Splice>) -> Sending<'_> {
     match (pieces.single(), splice) {
-        (Some(piece), None) => Sending::Few([piece.clone(), Bytes::new(), Bytes::new()]),
+        (Some(piece), None) => Sending::One(piece),
         (Some(piece), Some((span, value))) => {
             Sending::Few([piece.slice(..span.start), value, piece.slice(span.end..)])
         }
@@ -193,10 +194,11 @@ fn whole(pieces: &Pieces, splice: Option<Splice>) -> Sending {
     }
 }
 
-impl Sending {
+impl Sending<'_> {
     /// The pieces of a body that is all here.
     pub(super) fn pieces(&self) -> Option<&[Bytes]> {
         match self {
+            Self::One(piece) => Some(std::slice::from_ref(piece)),
             Self::Few(pieces) => Some(pieces),
             Self::Many(pieces) => Some(pieces),
             Self::None => None,

@@ -56,7 +56,7 @@ enum Quiet {
 impl Relay {
     /// Boxed, so that the connection's future is no larger for it.
     pub(super) fn new(
-        mut lead: Box<Lead>,
+        mut lead: Lead,
         mut tail: Option<Tail>,
         account: Account,
         worker: &Arc<Worker>,

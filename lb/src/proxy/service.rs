@@ -10,7 +10,6 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use super::access::Arrival;
 use super::account::Account;
 use super::activity::Busy;
-use super::answering::Mailbox;
 use super::asked::{Asked, Terms};
 use super::auth::Client;
 use super::body::Body;
@@ -25,9 +24,10 @@ use super::point::{conversation, point};
 use super::prepare::{Prepared, is_repeatable};
 use super::receive::{Payload, Room, receive, receive_any};
 use super::worker::{Live, Worker};
-use super::{models, route, tunnel, validate};
+use super::{answering, models, route, tunnel, validate};
 use crate::config::Kind;
 use crate::upstream::{Chain, Route, Sent, To};
+use crate::wire::http1::Present;
 
 /// What a listener asks of its requests.
 #[derive(Clone, Copy, Debug)]
@@ -51,14 +51,17 @@ pub(super) struct Job {
     pub(super) peer: Arc<Peer>,
     pub(super) busy: Busy,
     pub(super) request: Request<Option<Incoming>>,
+    /// What its head has.
+    pub(super) present: Present,
 }
 
-/// Answers the requests of `mailbox`. There is always an answer: what goes wrong is one as well.
+/// Answers one request after another. There is always an answer: what goes wrong is one as well.
 ///
 /// A request stays where it is and is lent out, since what an async function takes by value it keeps twice.
-pub(super) async fn handle(mailbox: Mailbox) -> Infallible {
+pub(super) async fn handle() -> Infallible {
     loop {
-        let mut job = mailbox.next().await;
+        let mut job = answering::next().await;
+        answering::taken().await;
         let (worker, peer, request) = (&job.worker, &*job.peer, &mut job.request);
         let unix = Worker::unix_now();
         let millis = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
@@ -69,9 +72,10 @@ pub(super) async fn handle(mailbox: Mailbox) -> Infallible {
             rules: job.rules,
             peer,
             ahead: job.busy.ahead(),
+            present: job.present,
         };
         let answered = scene.answer(&mut arrival, request).await;
-        mailbox.answer(answer(job, arrival, answered));
+        answering::leave(answer(job, arrival, answered));
     }
 }
 
@@ -135,6 +139,7 @@ struct Scene<'a> {
     rules: Rules,
     peer: &'a Peer,
     ahead: Option<&'a Ahead>,
+    present: Present,
 }
 
 /// Where a request goes by its head.
@@ -173,8 +178,9 @@ impl<'a> Scene<'a> {
     }
 
     fn find<'l>(self, live: &'l Live, request: &mut Asking) -> Result<&'l Arc<Route>, Refusal> {
-        validate::check(request)?;
-        if live.server.via && self.worker.shared.via.knows(request.headers()) {
+        validate::check(request, self.present)?;
+        let passed = live.server.via && self.present.any(Present::VIA);
+        if passed && self.worker.shared.via.knows(request.headers()) {
             return Err(Refusal::Loop);
         }
         route::find(live.table.routes(), request)
@@ -260,7 +266,8 @@ impl<'a> Scene<'a> {
         let points = chain.points(|key| point(key, request.headers(), self.peer, conversation));
         let version = request.version();
         let fields = self.fields((live, route, &chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, Some(asked))).keyed(points, conversation);
+        let mut prepared = Self::prepare(fields, request, (payload, Some(asked)));
+        prepared.key(points, conversation);
         let interims = Interims::to(self.ahead, version, &route.config.response_headers);
         let errand = Errand::new(&prepared, interims.as_ref());
         let response = exchange(self.worker, live, &chain, sent, errand, account).await?;
@@ -286,7 +293,8 @@ impl<'a> Scene<'a> {
         let points = chain.points(|key| point(key, request.headers(), self.peer, None));
         let version = request.version();
         let fields = self.fields((live, route, chain), arrival.id.clone(), request);
-        let prepared = Self::prepare(fields, request, (payload, None)).keyed(points, None);
+        let mut prepared = Self::prepare(fields, request, (payload, None));
+        prepared.key(points, None);
         let interims = Interims::to(self.ahead, version, &route.config.response_headers);
         let errand = Errand::new(&prepared, interims.as_ref());
         let response = exchange(self.worker, live, chain, sent, errand, account).await?;
@@ -309,14 +317,22 @@ impl<'a> Scene<'a> {
     ) -> Forwardable {
         let via = &self.worker.shared.via;
         let version = request.version();
-        let via = live.server.via.then(|| via.field(version, request.headers()));
+        let via = live.server.via.then(|| {
+            if self.present.any(Present::VIA) {
+                via.field(version, request.headers())
+            } else {
+                via.own(version).clone()
+            }
+        });
         // A response that is to be read, or changed, has to come as it is.
         let identity = chain
             .links
             .iter()
             .any(|link| link.model.is_strict() || link.model.config.rewrite_response_model);
         let headers = std::mem::take(request.headers_mut());
-        Forwardable::new(headers, self.peer, id, identity).along(route, via)
+        let mut fields = Forwardable::new((headers, self.present), self.peer, id, identity);
+        fields.goes_along(route, via);
+        fields
     }
 
     /// What the attempts send. It goes with the exchange, at the commit: the fields are views of the whole head, and
@@ -326,9 +342,8 @@ impl<'a> Scene<'a> {
         request: &mut Asking,
         (payload, asked): (Payload, Option<Asked>),
     ) -> Prepared {
-        let upgrade = (request.version() == Version::HTTP_11)
-            .then(|| tunnel::asked(fields.client()))
-            .flatten();
+        let may_switch = request.version() == Version::HTTP_11 && fields.has_upgrade();
+        let upgrade = may_switch.then(|| tunnel::asked(fields.client())).flatten();
         let method = std::mem::take(request.method_mut());
         let uri = std::mem::take(request.uri_mut());
         Prepared::new((method, uri, upgrade), fields, payload, asked)

@@ -1,10 +1,11 @@
 //! Deadlines that are judged fairly.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::task::coop::unconstrained;
+use tokio::time::{Instant, sleep_until};
 
 /// What `future` gives, or `None` once the deadline has passed.
 ///
@@ -19,7 +20,14 @@ pub(super) async fn until<F: Future>(
     let Some(deadline) = deadline else {
         return Some(future.await);
     };
-    if let Ok(output) = timeout_at(deadline, future.as_mut()).await {
+    // Made where it stays: tokio's own wrapper moves the timer four times, which is as much as arming it.
+    let mut timer = pin!(sleep_until(deadline));
+    let in_time = poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        // A future that uses up its task's turn each time must not keep the deadline from being seen.
+        Poll::Pending => pin!(unconstrained(timer.as_mut())).poll(cx).map(|()| None),
+    });
+    if let Some(output) = in_time.await {
         return Some(output);
     }
     // Lets the runtime look at its sockets.

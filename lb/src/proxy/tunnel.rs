@@ -23,7 +23,6 @@ use super::worker::{Drain, Worker};
 use crate::net::Upgraded;
 use crate::policy::outcome::Ended;
 use crate::upstream::Tail;
-use crate::wire::http1;
 
 /// An upstream connection that waits for its client's, with every guard of its attempt and request.
 #[derive(Debug)]
@@ -57,9 +56,6 @@ enum End {
 /// The protocol that a request of HTTP/1.1 asks to switch to, if it does and lb passes that on. HTTP/2 in the clear is
 /// lb's own business, and so is TLS.
 pub(super) fn asked(headers: &HeaderMap) -> Option<HeaderValue> {
-    if !http1::has(headers, &UPGRADE) {
-        return None;
-    }
     let mut values = headers.get_all(UPGRADE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return None;

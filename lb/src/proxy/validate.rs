@@ -7,11 +7,11 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use super::error::Refusal;
-use crate::wire::http1;
+use crate::wire::http1::{self, Present};
 
 /// Checks the head, and settles in `host` whom the request is for: with an absolute target or over HTTP/2 the
 /// authority stands elsewhere, and it is what counts (RFC 9112, 3.2.2; RFC 9113, 8.3.1).
-pub(super) fn check<B>(request: &mut Request<B>) -> Result<(), Refusal> {
+pub(super) fn check<B>(request: &mut Request<B>, present: Present) -> Result<(), Refusal> {
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         return Err(Refusal::BadRequest("this method is not served here"));
     }
@@ -19,9 +19,11 @@ pub(super) fn check<B>(request: &mut Request<B>) -> Result<(), Refusal> {
     if http2 {
         values(request.headers())?;
     } else {
-        framing(request.headers(), request.version())?;
+        framing(request.headers(), present, request.version())?;
     }
-    expectation(request.headers())?;
+    if present.any(Present::EXPECT) {
+        expectation(request.headers())?;
+    }
     target(request.uri(), request.method())?;
     host(request, http2)?;
     if http2 {
@@ -46,10 +48,13 @@ fn values(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// How the body is delimited: `chunked` once or a length, and nothing that asks for another protocol beside it.
 /// [`http1::parse_request`] makes no body of anything else.
-fn framing(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
-    let lengths = http1::has(headers, &header::CONTENT_LENGTH);
-    let length = if lengths { length(headers)? } else { None };
-    if !http1::has(headers, &header::TRANSFER_ENCODING) && !http1::has(headers, &header::UPGRADE) {
+fn framing(headers: &HeaderMap, present: Present, version: Version) -> Result<(), Refusal> {
+    let length = if present.any(Present::CONTENT_LENGTH) {
+        length(headers)?
+    } else {
+        None
+    };
+    if !present.any(Present::TRANSFER_ENCODING) && !present.any(Present::UPGRADE) {
         return Ok(());
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -66,7 +71,7 @@ fn framing(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
         return Err(transfer_coding(coding));
     }
     let has_body = coding.is_some() || length.is_some_and(|length| length > 0);
-    if has_body && headers.contains_key(header::UPGRADE) {
+    if has_body && present.any(Present::UPGRADE) {
         return Err(Refusal::BadRequest(
             "a request that asks for an upgrade has no body",
         ));
@@ -111,7 +116,7 @@ fn transfer_coding(coding: &HeaderValue) -> Refusal {
 /// What lb cannot meet must not be promised by silence (RFC 9110, 10.1.1).
 fn expectation(headers: &HeaderMap) -> Result<(), Refusal> {
     let met = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if !http1::has(headers, &header::EXPECT) || headers.get_all(header::EXPECT).iter().all(met) {
+    if headers.get_all(header::EXPECT).iter().all(met) {
         Ok(())
     } else {
         Err(Refusal::Expectation)

@@ -3,8 +3,6 @@
 use http::Version;
 use http::header::{HeaderMap, HeaderValue, VIA};
 
-use crate::wire::http1;
-
 /// What `Via` says of this process (RFC 9110, 7.6.3). The name is drawn at start: two instances behind each other are no
 /// loop, and it tells nobody where this one runs.
 #[derive(Debug)]
@@ -30,23 +28,22 @@ impl Via {
 
     /// Whether a request with these fields has passed here before.
     pub(super) fn knows(&self, headers: &HeaderMap) -> bool {
-        if !http1::has(headers, &VIA) {
-            return false;
-        }
         let mut values = headers.get_all(VIA).iter();
         values.any(|value| memchr::memmem::find(value.as_bytes(), self.name.as_bytes()).is_some())
     }
 
-    /// What the next hop is told of a request of this version with these fields.
-    pub(super) fn field(&self, version: Version, headers: &HeaderMap) -> HeaderValue {
-        let own = &self.fields[match version {
+    /// What the next hop is told of a request of this version that has passed nobody before.
+    pub(super) fn own(&self, version: Version) -> &HeaderValue {
+        &self.fields[match version {
             Version::HTTP_09 | Version::HTTP_10 => 0,
             Version::HTTP_11 => 1,
             _ => 2,
-        }];
-        if !http1::has(headers, &VIA) {
-            return own.clone();
-        }
+        }]
+    }
+
+    /// What the next hop is told of a request of this version with these fields.
+    pub(super) fn field(&self, version: Version, headers: &HeaderMap) -> HeaderValue {
+        let own = self.own(version);
         let before = headers.get_all(VIA).iter().map(HeaderValue::as_bytes);
         let all: Vec<&[u8]> = before.chain([own.as_bytes()]).collect();
         HeaderValue::from_bytes(&all.join(&b", "[..])).unwrap_or_else(|_| own.clone())

@@ -201,7 +201,16 @@ impl Provider {
             };
             usable.then_some((rank, candidate))
         };
-        let mut usable: Vec<_> = self.endpoints.iter().enumerate().map(usable).collect();
+        let standing = self.endpoints.iter().enumerate().map(usable);
+        // Most providers have one endpoint, and then there is nothing to allocate.
+        let (mut one, mut many) = ([None], Vec::new());
+        let usable = if self.endpoints.len() == 1 {
+            standing.for_each(|only| one = [only]);
+            &mut one[..]
+        } else {
+            many.extend(standing);
+            &mut many[..]
+        };
         loop {
             // One that cools is worse than one that has been tried.
             let best = usable.iter().flatten().map(|(rank, _)| *rank).min()?;

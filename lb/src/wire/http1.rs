@@ -21,8 +21,10 @@ mod head;
 mod hop;
 mod incoming;
 mod names;
+mod present;
 mod request;
 mod response;
+mod spare;
 mod trailers;
 
 #[cfg(test)]
@@ -36,10 +38,12 @@ pub use framing::content_length;
 pub use head::{Head, HeadReader, Interim, MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM};
 pub use hop::{HopByHop, has, is_always_hop_by_hop, strip_hop_by_hop};
 pub use incoming::{BadRequest, Incoming, MAX_REQUEST_HEAD_BYTES, MAX_TARGET_BYTES, parse_request};
+pub use present::Present;
 pub use request::{RequestBody, RequestHead, write_chunk_line, write_last_chunk, write_request};
 pub use response::{
     ResponseBody, ResponseHead, announced_trailers, keep_announced, write_interim, write_response,
 };
+pub use spare::give_fields;
 pub use trailers::{strip_forbidden_trailers, takes_trailers};
 
 /// Why a response cannot be trusted. None of them says anything of the response's content.

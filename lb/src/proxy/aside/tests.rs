@@ -52,3 +52,22 @@ fn what_stands_aside_is_polled_when_it_was_woken_and_in_another_task() {
     let now = aside.poll(&mut Context::from_waker(&waker), future.as_mut());
     assert_eq!((now, polls.get()), (Poll::Ready(()), 3));
 }
+
+#[test]
+fn what_was_changed_from_outside_is_polled_once_more() {
+    let polls = Cell::new(0);
+    let mut future = pin!(poll_fn(|_| {
+        polls.set(polls.get() + 1);
+        Poll::<()>::Pending
+    }));
+    let mut aside = Aside::default();
+    let waker = Waker::from(Arc::new(Task::default()));
+    let mut poll = |aside: &mut Aside| {
+        let now = aside.poll(&mut Context::from_waker(&waker), future.as_mut());
+        assert_eq!(now, Poll::Pending);
+        polls.get()
+    };
+    assert_eq!((poll(&mut aside), poll(&mut aside)), (1, 1));
+    aside.ring();
+    assert_eq!((poll(&mut aside), poll(&mut aside)), (2, 2));
+}

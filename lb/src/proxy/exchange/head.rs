@@ -72,7 +72,7 @@ pub(super) fn judge_peeked(worker: &Worker, attempt: &Attempt, parts: Parts, pee
     match peeked {
         Peeked::Commit { lead, first_data } => Tried {
             ended: Ended::Committed { first_data },
-            response: Some(Reply::head(parts, *lead)),
+            response: Some(Reply::head(parts, lead)),
         },
         Peeked::Empty => Tried::without_response(Ended::Empty),
         Peeked::Error { status: code, data } => Tried {

@@ -15,6 +15,12 @@ fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     fields.collect()
 }
 
+/// The fields with what is known of them.
+fn whole(client: HeaderMap) -> (HeaderMap, Present) {
+    let present = Present::among(&client);
+    (client, present)
+}
+
 fn peer(trusted: bool) -> Peer {
     Peer::new([192, 0, 2, 7].into(), trusted, false)
 }
@@ -22,7 +28,7 @@ fn peer(trusted: bool) -> Peer {
 /// What a provider gets of a client's fields, with `set` as its own.
 fn sent(client: HeaderMap, trusted: bool, passthrough_auth: bool, set: &[Field]) -> HeaderMap {
     let id = HeaderValue::from_static("id-1");
-    let fields = Forwardable::new(client, &peer(trusted), id, true);
+    let fields = Forwardable::new(whole(client), &peer(trusted), id, true);
     let kept = Kept {
         auth: passthrough_auth,
         trace: false,
@@ -245,7 +251,7 @@ fn a_trace_context_goes_only_to_a_provider_that_is_to_have_it() {
         ("tracestate", "a=b"),
         ("cookie", "c"),
     ]);
-    let fields = Forwardable::new(client, &peer(true), HeaderValue::from_static("id-1"), true);
+    let fields = Forwardable::new(whole(client), &peer(true), HeaderValue::from_static("id-1"), true);
     for trace in [false, true] {
         let kept = Kept { auth: false, trace };
         let passes = |name| fields.passes(&HeaderName::from_static(name), kept, &EXEMPT);

@@ -7,10 +7,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
+use tokio::io::AsyncWrite as _;
 
 use super::link::Link;
 use crate::net::scratch;
 use crate::proxy::body::Body;
+use crate::proxy::socket::Downstream;
 use crate::wire::http1::{ResponseBody, keep_announced, write_chunk_line, write_last_chunk};
 
 /// As much is gathered of what is there at once before it is written. Bytes.
@@ -74,7 +76,7 @@ impl Answer {
             if matches!(self.state, State::Going | State::Waiting) {
                 self.fill(cx);
             }
-            ready!(self.poll_write(link, cx))?;
+            ready!(link.writing(|io| self.poll_write(io, cx)))?;
             match self.state {
                 State::Going => {}
                 State::Waiting => return Poll::Pending,
@@ -149,7 +151,7 @@ impl Answer {
     }
 
     /// Writes all that is gathered.
-    fn poll_write(&mut self, link: &Link, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write(&mut self, mut io: Pin<&mut Downstream>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.out.is_empty() && self.large.is_empty() {
             return Poll::Ready(Ok(()));
         }
@@ -167,14 +169,17 @@ impl Answer {
             ];
             let mut left = &mut parts[..];
             IoSlice::advance_slices(&mut left, self.written);
-            let left = if self.large.is_empty() { &left[..1] } else { left };
-            let written = ready!(link.poll_write(cx, left))?;
+            let written = if self.large.is_empty() {
+                ready!(io.as_mut().poll_write(cx, &left[0]))?
+            } else {
+                ready!(io.as_mut().poll_write_vectored(cx, left))?
+            };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.written += written;
         }
-        ready!(link.poll_flush(cx))?;
+        ready!(io.poll_flush(cx))?;
         self.written = 0;
         self.large = Bytes::new();
         scratch::give_write(std::mem::take(&mut self.out));

@@ -8,12 +8,12 @@ thread_local! {
     static NOW: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
 }
 
-/// Calls `with` with the text for the time `unix` after the epoch (RFC 9110, 5.6.7).
-pub(super) fn with_date<R>(unix: Duration, with: impl FnOnce(&str) -> R) -> R {
+/// Calls `with` with the text for the second `unix` after the epoch (RFC 9110, 5.6.7).
+pub(super) fn with_date<R>(unix: u64, with: impl FnOnce(&str) -> R) -> R {
     NOW.with_borrow_mut(|(second, text)| {
-        if *second != unix.as_secs() {
-            *second = unix.as_secs();
-            *text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(*second));
+        if *second != unix {
+            *second = unix;
+            *text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix));
         }
         with(text)
     })

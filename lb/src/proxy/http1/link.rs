@@ -1,6 +1,6 @@
 //! A client's connection as requests take turns on it.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
@@ -127,19 +127,12 @@ impl Link {
         self.lock().open_ended
     }
 
-    /// Writes what the client takes of `parts`, behind each other, and gives how many bytes that was.
-    pub(super) fn poll_write(&self, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let mut state = self.lock();
-        let io = Pin::new(state.io()?);
-        match parts {
-            [one] => io.poll_write(cx, one),
-            parts => io.poll_write_vectored(cx, parts),
-        }
-    }
-
-    /// Waits until all that was written has left TLS.
-    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.lock().io()?).poll_flush(cx)
+    /// Lends the socket, to write to it.
+    pub(super) fn writing<R>(
+        &self,
+        write: impl FnOnce(Pin<&mut Downstream>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        write(Pin::new(self.lock().io()?))
     }
 
     /// The socket and what the client has sent ahead. Nothing can be read or written here after that.

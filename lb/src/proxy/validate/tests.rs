@@ -17,7 +17,8 @@ fn checked(
             .headers_mut()
             .append(name, HeaderValue::from_str(value).unwrap());
     }
-    check(&mut request)?;
+    let present = Present::among(request.headers());
+    check(&mut request, present)?;
     let host = request.headers().get(header::HOST);
     Ok(host.map(|host| host.to_str().unwrap().to_owned()))
 }

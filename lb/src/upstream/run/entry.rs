@@ -22,10 +22,8 @@ pub struct Refused {
 
 impl Run {
     /// Has endpoints chosen by these keys, where they are chosen by one.
-    #[must_use]
-    pub fn keyed(mut self, points: Points) -> Self {
+    pub fn key(&mut self, points: Points) {
         self.points = points;
-        self
     }
 
     /// The slot that was waited for is there.

@@ -10,6 +10,7 @@ use httparse::{Header, ParserConfig, Response, Status};
 use super::framing::framing;
 use super::hop::{is_always_hop_by_hop, nominated};
 use super::names::Names;
+use super::spare::take_fields;
 use super::{Decoder, Malformed};
 
 #[cfg(test)]
@@ -28,8 +29,7 @@ pub const MAX_INTERIM: u8 = 32;
 
 /// A final response's head. Its fields are the ones to pass on: hop-by-hop fields are gone.
 ///
-/// `content-length` stays where the body has that length, and in answers to HEAD and in 304, where it tells of a body
-/// that is not sent.
+/// `content-length` stays in answers to HEAD, where it tells of a body that is not sent; elsewhere `body` says it.
 #[derive(Debug)]
 pub struct Head {
     /// 101 where an upgrade was asked for; else never below 200.
@@ -223,11 +223,9 @@ fn parse(buf: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
         Some(decoder) => (decoder, framing.keep_alive),
         None => (Decoder::UntilClose, false),
     };
-    let mut headers = fields_to_pass(&buf[..length], response.headers)?;
-    if status == StatusCode::NO_CONTENT {
-        // It must not be there (RFC 9110 8.6), and a client might wait for what it promises.
-        headers.remove(header::CONTENT_LENGTH);
-    }
+    // With 204 it must not be there (RFC 9110 8.6), and a client might wait for what it promises.
+    let lengths = expected.bodiless && status != StatusCode::NO_CONTENT;
+    let headers = fields_to_pass(&buf[..length], response.headers, lengths)?;
     Ok(Parsed::Final(
         Head {
             status,
@@ -240,9 +238,8 @@ fn parse(buf: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
 }
 
 fn interim(code: u16, head: &[u8], fields: &[Header<'_>]) -> Result<Interim, Malformed> {
-    let mut headers = fields_to_pass(head, fields)?;
     // There is no body to tell of (RFC 9110 8.6).
-    headers.remove(header::CONTENT_LENGTH);
+    let mut headers = fields_to_pass(head, fields, false)?;
     headers.remove(header::TRAILER);
     let status = StatusCode::from_u16(code).map_err(|_invalid| Malformed::Head)?;
     Ok(Interim { status, headers })
@@ -251,13 +248,12 @@ fn interim(code: u16, head: &[u8], fields: &[Header<'_>]) -> Result<Interim, Mal
 /// The head of a 101 (RFC 9110 7.8). The connection is not this protocol's any more, so it has no body of a length and
 /// carries no other request; `upgrade` stays, since it says what the connection is now.
 fn switched(head: &[u8], fields: &[Header<'_>]) -> Result<Parsed, Malformed> {
-    let mut headers = fields_to_pass(head, fields)?;
+    let mut headers = fields_to_pass(head, fields, false)?;
     let mut named = fields
         .iter()
         .filter(|field| field.name.eq_ignore_ascii_case("upgrade"));
     let protocol = named.next().ok_or(Malformed::Upgrade)?;
     let protocol = HeaderValue::from_bytes(protocol.value).map_err(|_invalid| Malformed::Head)?;
-    headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::UPGRADE, protocol);
     let length = head.len();
     Ok(Parsed::Final(
@@ -271,18 +267,23 @@ fn switched(head: &[u8], fields: &[Header<'_>]) -> Result<Parsed, Malformed> {
     ))
 }
 
-/// Copies the head once; the values are slices of the copy. `fields` lie in `head`.
-fn fields_to_pass(head: &[u8], fields: &[Header<'_>]) -> Result<HeaderMap, Malformed> {
+/// Copies the head once; the values are slices of the copy. `fields` lie in `head`, and `content-length` is one of them
+/// only where `lengths` are to pass.
+fn fields_to_pass(head: &[u8], fields: &[Header<'_>], lengths: bool) -> Result<HeaderMap, Malformed> {
     let copy = Bytes::copy_from_slice(head);
-    let mut headers = HeaderMap::with_capacity(fields.len());
+    let mut headers = take_fields(fields.len());
     Names::with(|names| {
         for field in fields.iter().filter(|field| !is_always_hop_by_hop(field.name)) {
             let name = names.get(field.name.as_bytes()).ok_or(Malformed::Head)?;
+            let is_length = name == header::CONTENT_LENGTH;
+            if is_length && !lengths {
+                continue;
+            }
             let at = field.value.as_ptr().addr() - head.as_ptr().addr();
             let value = copy.slice(at..at + field.value.len());
             let value = HeaderValue::from_maybe_shared(value).map_err(|_invalid| Malformed::Head)?;
             // The same length twice is one length; the framing has compared them.
-            if name == header::CONTENT_LENGTH {
+            if is_length {
                 headers.insert(name, value);
             } else {
                 headers.append(name, value);

@@ -11,7 +11,7 @@ mod tests;
 /// A sender can nominate only fields that are between it and this hop. Naming a field that carries routing, framing,
 /// identity or one of our own controls is ignored, since dropping it would change what the next hop is told about
 /// the request ("connection: authorization" is an attack, not a wish).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HopByHop {
     /// Empty, without an allocation, for all but very odd messages.
     nominated: Vec<HeaderName>,

@@ -10,7 +10,8 @@ use httparse::{Header, ParserConfig, Status};
 use super::framing::content_length;
 use super::hop::options;
 use super::names::Names;
-use super::{Decoder, MAX_HEADERS, has};
+use super::spare::take_fields;
+use super::{Decoder, MAX_HEADERS, Present};
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,8 @@ pub enum BadRequest {
 pub struct Incoming {
     /// All of its fields, in one copy of the head.
     pub request: Request<()>,
+    /// Which of them are there.
+    pub present: Present,
     /// How to read the body; `None` where two readers could read it differently, so that nobody may.
     pub body: Option<Decoder>,
     /// Whether it comes in chunks.
@@ -79,7 +82,7 @@ fn incoming(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> Option<Incoming>
         let at = part.as_ptr().addr() - head.as_ptr().addr();
         copy.slice(at..at + part.len())
     };
-    let mut headers = HeaderMap::with_capacity(parsed.headers.len());
+    let mut headers = take_fields(parsed.headers.len());
     Names::with(|names| {
         for field in parsed.headers.iter() {
             let name = names.get(field.name.as_bytes())?;
@@ -97,16 +100,18 @@ fn incoming(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> Option<Incoming>
     } else {
         Version::HTTP_10
     };
-    let (body, both) = body(&headers, http11);
+    let present = Present::among(&headers);
+    let (body, both) = body(&headers, present, http11);
     let expects_continue = http11
-        && has(&headers, &header::EXPECT)
+        && present.any(Present::EXPECT)
         && headers[header::EXPECT]
             .as_bytes()
             .eq_ignore_ascii_case(b"100-continue");
-    let keep_alive = is_kept(&headers, http11) && !both && body.is_some();
+    let keep_alive = is_kept(&headers, present, http11) && !both && body.is_some();
     *request.headers_mut() = headers;
     Some(Incoming {
         request,
+        present,
         chunked: matches!(body, Some(Decoder::Chunked(_))),
         body,
         keep_alive,
@@ -115,9 +120,9 @@ fn incoming(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> Option<Incoming>
 }
 
 /// How the body is read, and whether two framings are given, of which the chunks count (RFC 9112, 6.3).
-fn body(headers: &HeaderMap, http11: bool) -> (Option<Decoder>, bool) {
+fn body(headers: &HeaderMap, present: Present, http11: bool) -> (Option<Decoder>, bool) {
     let mut length = None;
-    if has(headers, &header::CONTENT_LENGTH) {
+    if present.any(Present::CONTENT_LENGTH) {
         for value in headers.get_all(header::CONTENT_LENGTH) {
             match content_length(value.as_bytes()) {
                 Ok(bytes) if length.is_none_or(|earlier| earlier == bytes) => length = Some(bytes),
@@ -125,7 +130,7 @@ fn body(headers: &HeaderMap, http11: bool) -> (Option<Decoder>, bool) {
             }
         }
     }
-    if !has(headers, &header::TRANSFER_ENCODING) {
+    if !present.any(Present::TRANSFER_ENCODING) {
         return (Some(Decoder::Length(length.unwrap_or(0))), false);
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -137,8 +142,8 @@ fn body(headers: &HeaderMap, http11: bool) -> (Option<Decoder>, bool) {
 }
 
 /// RFC 9112, 9.3.
-fn is_kept(headers: &HeaderMap, http11: bool) -> bool {
-    if !has(headers, &header::CONNECTION) {
+fn is_kept(headers: &HeaderMap, present: Present, http11: bool) -> bool {
+    if !present.any(Present::CONNECTION) {
         return http11;
     }
     let values = headers.get_all(header::CONNECTION).iter();

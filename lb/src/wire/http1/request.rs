@@ -131,8 +131,11 @@ pub(super) fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
 
 /// `expect` is one of them because whether to wait for a 100 is between this hop and the next.
 fn is_ours(name: &HeaderName) -> bool {
-    *name == header::HOST
-        || *name == header::CONTENT_LENGTH
-        || *name == header::EXPECT
-        || is_always_hop_by_hop(name.as_str())
+    let text = name.as_str();
+    match text.len() {
+        4 => text == "host",
+        6 => text == "expect",
+        14 if text == "content-length" => true,
+        _ => is_always_hop_by_hop(text),
+    }
 }

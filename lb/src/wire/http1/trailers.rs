@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
 
 use super::head::MAX_HEADERS;
-use super::hop::{has, is_always_hop_by_hop, options};
+use super::hop::{is_always_hop_by_hop, options};
 use super::{MAX_HEAD_BYTES, Malformed};
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ pub fn takes_trailers(headers: &HeaderMap) -> bool {
     let says = |value: &HeaderValue| {
         options(value.as_bytes()).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
     };
-    has(headers, &header::TE) && headers.get_all(header::TE).iter().any(says)
+    headers.get_all(header::TE).iter().any(says)
 }
 
 /// Removes what no trailer section may hold, for those that came by another framing than this module's.
